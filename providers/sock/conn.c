@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections: a socket, the two directions of its stream, and its end.
+ * Connections: the socket, both directions of its stream, and its termination.
  *
- * Life
+ * Lifetime
  *
- * A connected endpoint has one connection, another type as many as it has peers
+ * A connected endpoint has one connection. An FI_EP_RDM endpoint has one for each peer
  * (rdm.c). A connection gets its socket once, by connecting or by taking over a
- * connection request, and keeps it until it is freed; so a post may look at the
- * socket at any time. Three things run the stream: the socket's callbacks and
- * the softirq item read and send, the work item only sends. All do it with the
- * socket locked.
+ * connection request, and keeps it until ksk_conn_close(). So a post may use the
+ * socket at any time.
  *
- * The end
+ * The socket's callbacks and the softirq item read and send. The work item and posts
+ * only send. All of them run the stream with the socket locked.
  *
- * The end of a stream is always the same. The first reason found is written
- * into c->dead, once, and the work item queued. That locks the socket, completes
- * everything, tells the connection's owner, and only then resets or shuts the
- * connection down. ksk_conn_down() does the same in its caller's context.
- * Nothing waits for the network.
+ * Termination
  *
- * Peers that do not answer
+ * All streams terminate in the same way. The first reason is stored in c->dead, once,
+ * and the work item is queued. It locks the socket, completes all operations and
+ * notifies the connection's owner. After that it resets the connection or shuts it
+ * down. ksk_conn_down() does the same in its caller's context. Nothing waits for the
+ * network.
  *
- * They are found by TCP's keepalive while the connection is idle, and by a look
- * of our own at what has not been answered while data is out.
- * TCP_USER_TIMEOUT is not used: it would end connections whose peer answers but
- * has its window closed.
+ * Dead peers
+ *
+ * TCP's keepalive detects them while the connection is idle. While data is unanswered,
+ * ksk_conn_watch() detects them. TCP_USER_TIMEOUT is not used: it would abort the
+ * connection to a peer that answers with a closed window.
  */
 #include <linux/slab.h>
 #include <kunit/static_stub.h>
@@ -38,40 +38,44 @@
 #include "sock_trace.h"
 
 /*
- * What a full run of the softirq item takes of the 256 that irq_poll has for all
- * before other softirqs come; less than the item's weight, as it reschedules itself
+ * Cost of a full run of the softirq item. irq_poll yields to other softirqs after a
+ * cost of 256 for all items. The cost is below the item's weight, because an item that
+ * uses up its weight must not reschedule itself.
  */
 #define KSK_CONN_RUN	64
 #define KSK_CONN_WEIGHT	(2 * KSK_CONN_RUN)
 
-/* Bytes per call of the sender in the work item, and its share of time */
+/* Bytes per call of the sender in the work item */
 #define KSK_CONN_CHUNK	SZ_64K
+
+/* Time for the sender in one run of the work item, in nanoseconds */
 #define KSK_CONN_SLICE	NSEC_PER_MSEC
 
-/* A peer whose last segment is younger is alive */
+/* A peer is alive if its last segment arrived within this time, in jiffies */
 #define KSK_CONN_ALIVE	(HZ / 10)
 
-/* Doublings of the time between probes of a closed window, from 0.2 s on */
+/*
+ * Limit for doublings of the time between probes of a closed window. The first interval
+ * is the retransmission timeout, at least 0.2 s.
+ */
 #define KSK_CONN_BACKOFF	4
 
 /* ------------------------------------------------------- socket callbacks */
 
 /*
- * All four are called with the socket locked, which is also what ksk_conn_detach
- * has when it takes them away: sk_user_data is valid.
+ * TCP calls all four with the socket locked. ksk_conn_detach() removes them with the
+ * socket locked, too, so sk_user_data is valid.
  *
- * Reading is for the socket's spinlock alone. While a process owns the socket,
- * TCP counts its backlog as memory in use: what is read then is acknowledged
- * with a small window, or none, and no call of TCP's opens it again, so that
- * the peer would wait for its probe timer. That holds in the callbacks, which
- * TCP calls for the backlog, and for the owner, as packets get there while it
- * reads.
+ * Bytes are read only under the socket's spinlock, never while a process owns the
+ * socket. While it does, TCP counts the backlog as used memory. It acknowledges the
+ * bytes with a small window or none, and never opens the window again: the peer would
+ * wait for its probe timer. Callbacks that TCP calls for the backlog must not read for
+ * this reason. Neither must the owner, as packets enter the backlog concurrently.
  */
 
 /*
- * Something has happened to a socket without a stream. The work item connects;
- * a request that is not accepted has nothing for it, and the queue it runs in
- * may still change.
+ * Handle an event of a socket without a stream. The work item connects. A request that
+ * is not accepted needs no work item, and its work queue may still change.
  */
 static void ksk_conn_event(struct ksk_conn *c)
 {
@@ -79,10 +83,10 @@ static void ksk_conn_event(struct ksk_conn *c)
 		ksk_conn_queue(c);
 }
 
-/* The socket is owned: have the stream run when it no longer is. */
+/* A process owns the socket: run the stream afterwards. */
 static void ksk_conn_after_owner(struct ksk_conn *c)
 {
-	/* the work item sees to it itself, at its end */
+	/* the work item schedules the softirq item itself, after it has unlocked */
 	if (!READ_ONCE(c->in_work))
 		ksk_conn_queue(c);
 }
@@ -125,9 +129,9 @@ static void ksk_conn_write_space(struct sock *sk)
 }
 
 /*
- * Has the connection been reset? After both directions were closed in order, ours
- * first, TCP has done with it, too, but what it has received is to be read. A tail is
- * read, too: its peer has sent everything before the reset.
+ * Test whether the connection has been reset. If both directions were closed in order,
+ * ours first, the state is TCP_CLOSE, too, but received bytes are still read. A tail is
+ * read even after a reset: its peer has sent all bytes before the reset.
  */
 static bool ksk_conn_reset(const struct ksk_conn *c, const struct sock *sk)
 {
@@ -171,12 +175,12 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 	bool more = false;
 
 	/*
-	 * Complete first: what is scheduled from now on runs again, so nothing
-	 * is lost. in_poll tells ksk_conn_close() that we still run.
+	 * Complete first: an item that is scheduled from now on runs again, so nothing
+	 * is lost. in_poll makes ksk_conn_close() wait for this call.
 	 */
 	atomic_inc(&c->in_poll);
 	irq_poll_complete(iop);
-	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
+	smp_mb();	/* order the completion before the check of posts; see ksk_tx_leave() */
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {
@@ -185,7 +189,7 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 		more = ksk_rx_run(c);
 		if (more)
 			irq_poll_sched(iop);
-		/* reset before we were connected: no callback will tell */
+		/* no callback reports a reset that preceded KSK_CONN_ESTABLISHED */
 		else if (c->phase == KSK_CONN_ESTABLISHED &&
 			 ksk_conn_reset(c, sk))
 			ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
@@ -199,15 +203,15 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 
 	if (atomic_dec_and_test(&c->in_poll))
 		wake_up_var(&c->in_poll);
-	/* after some of them other softirqs have their turn, packets above all */
+	/* after a few full runs, irq_poll yields to other softirqs, above all to packets */
 	return more ? KSK_CONN_RUN : 0;
 }
 
 /* ---------------------------------------------------------- the work item */
 
 /*
- * Complete everything, accept no more. Does nothing the second time, but for an
- * endpoint that was enabled after its connection had ended.
+ * Complete all operations, and refuse further ones. A repeated call does nothing, unless
+ * the endpoint was enabled after its connection had terminated.
  */
 static void ksk_conn_flush(struct ksk_conn *c)
 {
@@ -216,8 +220,8 @@ static void ksk_conn_flush(struct ksk_conn *c)
 }
 
 /*
- * Complete everything and report the end. Returns whether the connection must
- * be reset; the caller does that, or shuts it down, when it has unlocked.
+ * Complete all operations, and report the termination. Returns true if the connection
+ * must be reset. The caller unlocks the socket, and then resets it or shuts it down.
  */
 static bool ksk_conn_end(struct ksk_conn *c)
 {
@@ -231,13 +235,13 @@ static bool ksk_conn_end(struct ksk_conn *c)
 		c->ops->hand_over(c);
 	ksk_conn_flush(c);
 
-	/* fi_accept() says so itself, of the only connection of an endpoint */
+	/* for the only connection of an endpoint, fi_accept() returns the error itself */
 	if (phase == KSK_CONN_ESTABLISHED)
 		c->ops->ended(c);
 	else if (phase != KSK_CONN_REQUESTED || c->ops->many)
 		c->ops->failed(c, err, err, NULL, 0);
 
-	/* pages in TCP's queue come back only if it is emptied */
+	/* only a reset empties TCP's queue, and so gives back pages that are in it */
 	return (err != ESHUTDOWN && err != ECANCELED) ||
 	       atomic_read(&c->zc_out) ||
 	       test_bit(KSK_CONN_HALF_SENT, &c->flags);
@@ -251,7 +255,7 @@ static void ksk_conn_disconnect(struct ksk_conn *c, bool reset)
 		ksk_socket_shutdown(c->sock);
 }
 
-/* Send, for as long as the time slice lasts. */
+/* Send until the time slice is over. Returns true if there is more to send. */
 static bool ksk_conn_send(struct ksk_conn *c)
 {
 	struct sock *sk = c->sock->sk;
@@ -259,8 +263,9 @@ static bool ksk_conn_send(struct ksk_conn *c)
 	u64 end;
 
 	/*
-	 * Process context: memory may be waited for, also by who ran out of it.
-	 * Not for long, as workers are few then; the retry timer comes back.
+	 * In process context the sender may wait for memory, but not for writeback,
+	 * which may depend on this stream. The wait must be short, as there are few
+	 * workers when memory is scarce. The retry timer repeats the attempt.
 	 */
 	ksk_socket_gfp(sk, GFP_NOIO | __GFP_NORETRY);
 	ksk_tx_space(c);
@@ -274,9 +279,9 @@ static bool ksk_conn_send(struct ksk_conn *c)
 }
 
 /*
- * There is no socket: begin to connect, if that is for the connection's owner to
- * do and not for its consumer; or end without ever having had one, because the
- * device went away. A drain must not return while this is half done.
+ * Run the work item of a connection without a socket. If its owner connects, rather than
+ * the consumer, begin to connect. If c->dead is set, perhaps because the device has
+ * disappeared, terminate. The mutex keeps a drain from returning while this is half done.
  */
 static void ksk_conn_start(struct ksk_conn *c)
 {
@@ -304,8 +309,8 @@ unlock:
 }
 
 /*
- * The connection is to be closed for being idle: stop sending, and read on until
- * the peer has closed, too. Returns false if it is in use after all.
+ * Begin to close an idle connection: stop sending, and read until the peer has closed,
+ * too. Returns false if the connection is in use.
  */
 static bool ksk_conn_retire(struct ksk_conn *c)
 {
@@ -373,8 +378,8 @@ static void ksk_conn_work(struct work_struct *work)
 	       ksk_tx_pushes(c);
 	release_sock(sock->sk);
 	/*
-	 * Before the softirq item runs: if that finds another owner, it relies
-	 * on what comes after that one.
+	 * Clear it before the softirq item runs. If that item finds another owner of
+	 * the socket, it queues this work item, but only if in_work is false.
 	 */
 	WRITE_ONCE(c->in_work, false);
 
@@ -391,7 +396,7 @@ static void ksk_conn_work(struct work_struct *work)
 	ksk_memalloc_restore(noio);
 }
 
-/* --------------------------------------------- peers that do not answer */
+/* ------------------------------------------------------------ dead peers */
 
 static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
 {
@@ -404,18 +409,17 @@ static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
 	return max(msecs_to_jiffies(ms) / 4, 1UL);
 }
 
-/* A limit in jiffies, but not one that two packets lost in a row would exceed */
+/* Convert a limit to jiffies. Increase it if two lost packets in a row would exceed it. */
 static u32 ksk_conn_watch_limit(const struct sock *sk, unsigned int ms)
 {
 	return max_t(u32, msecs_to_jiffies(ms), 4 * __tcp_set_rto(tcp_sk(sk)));
 }
 
 /*
- * Is there something the peer has not answered yet? The last transmission of
- * data, or a probe of a closed window, which TCP sends only while data waits:
- * the same counter has its keepalive probes, which are judged by TCP. What was
- * sent and answered does not count, even if it is not acknowledged: the peer is
- * alive.
+ * Test for data, or a probe of a closed window, that the peer has not answered. TCP
+ * probes a closed window only while data waits. Without such data, icsk_probes_out
+ * counts keepalive probes, which TCP itself judges. Data before the peer's last
+ * acknowledgment does not count, even if it is not acknowledged: the peer is alive.
  */
 static bool ksk_conn_unanswered(const struct sock *sk)
 {
@@ -425,7 +429,7 @@ static bool ksk_conn_unanswered(const struct sock *sk)
 	       (inet_csk(sk)->icsk_probes_out && tcp_send_head(sk));
 }
 
-/* Does one of our operations wait for something the peer may still have sent? */
+/* Does one of our operations wait for bytes that the peer may have sent? */
 static bool ksk_conn_waits(const struct ksk_conn *c)
 {
 	const struct kofi_rxq *q = &c->ep->rxq;
@@ -436,11 +440,10 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 }
 
 /*
- * Two ways in which a stream that stands still keeps what is ours, although the
- * peer is there: a frame that does not go on, or a payload that was asked for and
- * does not come; and a frame that finds no receive and behind which the peer has
- * closed. A window that nothing more can come
- * through does not open by what we do.
+ * Abort a stream that receives nothing and holds our operations, although the peer is
+ * alive. The rest of a frame, and a requested payload, must arrive within frame_timeout.
+ * If a frame has no receive and the peer has closed behind it, outstanding operations
+ * wait for silence_timeout: nothing more arrives, and only a receive resumes the stream.
  */
 static void ksk_conn_watch_rx(struct ksk_conn *c)
 {
@@ -474,7 +477,7 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 	u32 now = tcp_jiffies32, limit;
 
 	limit = ksk_conn_watch_limit(sk, c->ep->tun.silence_timeout);
-	/* out-of-window segments, as probes are, are answered twice a second */
+	/* peers answer out-of-window segments, such as probes, at most twice a second */
 	if (!tcp_sk(sk)->packets_out)
 		limit += HZ;
 	if (!ksk_conn_unanswered(sk))
@@ -487,12 +490,12 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		c->ops->closing(c);
 
 	/*
-	 * TCP asks a peer whose window is closed ever more rarely, at last
-	 * every two minutes. Keep it at a few seconds, to know when it is gone.
+	 * TCP doubles the time between probes of a closed window, up to two minutes.
+	 * Keep it at a few seconds, to detect a dead peer.
 	 */
 	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > KSK_CONN_BACKOFF) {
 		icsk->icsk_backoff = KSK_CONN_BACKOFF;
-		/* nor is it TCP that counts how often it was asked */
+		/* this watch judges the peer, not TCP's limit of probes */
 		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
 	}
 	queue_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
@@ -520,10 +523,10 @@ static void ksk_conn_watch(struct work_struct *work)
 }
 
 /**
- * ksk_conn_established - the peers have agreed
+ * ksk_conn_established - begin the stream when both peers have agreed
  * @c: the connection
- * @data: private data the peer accepted with
- * @len: its length
+ * @data: private data of the peer's answer
+ * @len: length of @data in bytes
  *
  * Context: locked, process.
  */
@@ -537,17 +540,17 @@ void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 	mod_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
 	c->zc_min = c->ep->tun.zerocopy_min;
 	c->ops->established(c, data, len);
-	/* what the peer has sent behind its CM message */
+	/* read the bytes that the peer has sent behind its CM message */
 	ksk_conn_queue(c);
 }
 
-/* ----------------------------------------------------------- beginning, end */
+/* ------------------------------------------------------ setup and teardown */
 
 /**
- * ksk_conn_init - make a connection without a socket
+ * ksk_conn_init - initialise a connection without a socket
  * @c: the connection, all zero
- * @ep: endpoint it belongs to
- * @ops: tell its owner what becomes of it
+ * @ep: endpoint of the connection
+ * @ops: functions of its owner
  */
 void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 		   const struct ksk_conn_ops *ops)
@@ -572,10 +575,12 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 }
 
 /**
- * ksk_conn_attach - make a socket the connection's
- * @c: the connection, which has none
- * @sock: the socket; events before now may have been missed
- * @phase: enum ksk_conn_phase
+ * ksk_conn_attach - give a connection its socket
+ * @c: the connection, which has no socket
+ * @sock: the socket
+ * @phase: phase of the connection, enum ksk_conn_phase
+ *
+ * Events of the socket before the call may have been missed.
  *
  * Context: process, may sleep; the mutex held.
  */
@@ -606,13 +611,16 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_conn_attach);
 
-/* Send what fits into the socket, complete the rest, and close in order if possible. */
+/*
+ * Send the operations that fit into the socket, unless it is an abort, and complete all
+ * others. Returns true if the connection must be reset, as ksk_conn_end().
+ */
 static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)
 {
 	struct sock *sk = c->sock->sk;
 	unsigned long sent = c->stats.tx_bytes;
 
-	/* no pages from here on, which would turn the close into a reset */
+	/* copy from here on: pages in TCP's queue would turn the close into a reset */
 	c->zc_min = 0;
 	while (how != KSK_DOWN_ABORT && ksk_tx_run(c, KSK_CONN_CHUNK) &&
 	       c->stats.tx_bytes - sent < sk->sk_sndbuf)
@@ -628,10 +636,10 @@ static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)
  *	the connection, also one that is being closed in order, and discards its data
  *
  * Without an abort, the data that fits into the socket is sent first. When this
- * returns, everything has completed.
+ * returns, all operations have completed.
  *
- * Context: process, may sleep; never waits for the network, but for the device
- * where it still has pages that were sent without copying them.
+ * Context: process, may sleep; never waits for the network. Waits for the device if it
+ * still has pages that were sent without a copy.
  * Return: 0, or -ENOTCONN.
  */
 int ksk_conn_down(struct ksk_conn *c, enum ksk_down how)
@@ -685,10 +693,10 @@ static void ksk_conn_detach(struct ksk_conn *c)
 }
 
 /*
- * The socket is TCP's alone from now on, until what is queued has been sent. It
- * stays marked for the reserves, which is harmless, whereas sk_clear_memalloc()
- * is not: a packet from the reserves that was let in before would meet an
- * unmarked socket when the backlog is processed, which is a BUG().
+ * Release the socket. TCP keeps it until all queued data has been sent. The socket stays
+ * marked for the reserves, which is harmless. sk_clear_memalloc() is not: the backlog may
+ * contain a packet from the reserves. When TCP processes it, an unmarked socket is a
+ * BUG().
  */
 static void ksk_conn_release(struct ksk_conn *c)
 {
@@ -699,10 +707,10 @@ static void ksk_conn_release(struct ksk_conn *c)
 }
 
 /**
- * ksk_conn_close - take the socket away, and everything that runs
- * @c: the connection, on which nothing is posted any more
+ * ksk_conn_close - stop callbacks, timers and work items, and release the socket
+ * @c: the connection, to which nothing is posted from now on
  *
- * What belongs to its endpoint may go afterwards, then ksk_conn_exit().
+ * Afterwards the caller may free members of the endpoint, and then calls ksk_conn_exit().
  *
  * Context: process, may sleep.
  */
@@ -720,7 +728,7 @@ void ksk_conn_close(struct ksk_conn *c)
 }
 
 /**
- * ksk_conn_exit - give back what a connection holds
+ * ksk_conn_exit - free the resources of a connection
  * @c: the connection, closed, or not used since ksk_conn_init()
  */
 void ksk_conn_exit(struct ksk_conn *c)

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections of FI_EP_RDM endpoints that are not used: closing them, so that
- * nothing is lost that the peer sends meanwhile.
+ * Idle connections of FI_EP_RDM endpoints: closing them without loss of messages that
+ * the peer sends concurrently.
  *
- * A work item of the endpoint looks for them and marks them. The work item of the
- * connection finds out, with the socket locked, whether really nothing is under
- * way, closes the direction we send in, and goes on reading. The peer reads our
- * FIN behind everything we have sent, and closes too; what it has sent before it
- * did is received as ever. Until then the connection stays in the table, and what
- * is posted waits on it. A request of the peer's is rejected, and repeated by it,
- * as it would overtake what has not been read yet.
+ * A work item of the endpoint finds idle connections and marks them. The work item of
+ * the connection tests with the socket locked that no operation is outstanding. Then it
+ * closes the direction in which we send, and continues to read. The peer reads our FIN
+ * behind all our bytes, and closes the connection, too. Bytes that it has sent before
+ * are received as usual.
  *
- * When the connection has ended, another one takes over what waits. The same is done
- * where the peer has closed: what has not begun there is sent on the next one.
+ * Until then the connection stays in the table, and posts wait on it. A connection
+ * request of the peer would overtake unread bytes, so it is rejected, and the peer
+ * repeats it.
  *
- * The last use of a connection is what TCP knows of it: there is nothing to keep.
+ * When the connection has terminated, another connection takes over the waiting
+ * operations. If the peer has closed the connection, the next one likewise sends the
+ * operations that have not begun.
+ *
+ * TCP stores the times of the last data in both directions. So no time is stored here.
  */
 #include <net/tcp.h>
 
@@ -29,7 +32,7 @@ static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
 }
 
 /**
- * ksk_idle_watch - there is another connection
+ * ksk_idle_watch - schedule the search for idle connections
  * @rdm: the endpoint, with its lock held
  *
  * Context: any.
@@ -49,7 +52,7 @@ void ksk_idle_watch(struct ksk_rdm *rdm)
 				   max(msecs_to_jiffies(ms) / 4, 1UL));
 }
 
-/* For how many jiffies no frame has come or gone */
+/* Time since the last data in either direction, in jiffies */
 static u32 ksk_idle_time(const struct ksk_conn *c)
 {
 	const struct sock *sk = c->sock->sk;
@@ -60,7 +63,7 @@ static u32 ksk_idle_time(const struct ksk_conn *c)
 	return min(now - sent, now - received);
 }
 
-/* Is nothing under way? Without the socket's lock it is no more than likely. */
+/* Is nothing outstanding in both directions? Without the socket's lock this is a guess. */
 static bool ksk_idle_quiet(struct ksk_conn *c)
 {
 	return ksk_tx_quiet(c) && c->tx_state == KSK_TX_IDLE &&
@@ -77,13 +80,13 @@ static bool ksk_idle_expired(const struct ksk_conn *c)
 	return ms && ksk_idle_time(c) >= msecs_to_jiffies(ms);
 }
 
-/* Can it be closed, for all we know? */
+/* Test without the socket's lock whether a connection can probably be closed. */
 static bool ksk_idle_candidate(struct ksk_peer *peer)
 {
 	return peer->in_use && peer->established &&
 	       !READ_ONCE(peer->conn.dead) && !READ_ONCE(peer->conn.retired) &&
 	       !test_bit(KSK_CONN_IDLE, &peer->conn.flags) &&
-	       /* looked at again with the socket's lock: ksk_idle_unused() */
+	       /* ksk_idle_unused() tests this again, with the socket locked */
 	       data_race(ksk_idle_quiet(&peer->conn));
 }
 
@@ -93,7 +96,7 @@ static void ksk_idle_mark(struct ksk_peer *peer)
 	ksk_conn_queue(&peer->conn);
 }
 
-/* The one that has not been used for longest */
+/* Find the candidate with the longest idle time, or NULL. */
 static struct ksk_peer *ksk_idle_oldest(struct ksk_rdm *rdm)
 {
 	struct ksk_peer *peer, *oldest = NULL;
@@ -133,7 +136,7 @@ static void ksk_idle_work(struct work_struct *work)
 	/* one that was busy may have become idle */
 	if (excess)
 		delay = min_t(unsigned long, delay, HZ / 10);
-	/* one at a time: with interrupts off all of them are looked at */
+	/* one at a time: the search visits all connections with interrupts off */
 	peer = excess > going ? ksk_idle_oldest(rdm) : NULL;
 	if (peer) {
 		ksk_idle_mark(peer);
@@ -147,11 +150,11 @@ static void ksk_idle_work(struct work_struct *work)
 }
 
 /**
- * ksk_idle_unused - can a connection that was marked be closed
+ * ksk_idle_unused - test whether a marked connection can be closed
  * @c: the connection, which is established
  *
  * Context: locked, process.
- * Return: true if nothing is under way in either direction, as far as we can know.
+ * Return: true if nothing is outstanding in both directions, as far as this side knows.
  */
 bool ksk_idle_unused(struct ksk_conn *c)
 {
@@ -165,7 +168,7 @@ bool ksk_idle_unused(struct ksk_conn *c)
 }
 
 /**
- * ksk_idle_retired - a connection is being closed
+ * ksk_idle_retired - count an idle connection that is being closed
  * @c: the connection
  *
  * Context: locked, process.
@@ -179,18 +182,18 @@ void ksk_idle_retired(struct ksk_conn *c)
 	spin_unlock_irq(&rdm->lock);
 }
 
-/* Does something of ours wait for the peer to read, or to close? */
+/* Does one of our operations wait until the peer reads, or closes the connection? */
 static bool ksk_idle_waits(struct ksk_conn *c)
 {
 	return ksk_tx_waiting(c) || c->tx_hdr_len || atomic_read(&c->zc_out);
 }
 
 /**
- * ksk_idle_look - limit how long a connection takes to end
+ * ksk_idle_look - limit the time for closing a connection
  * @c: the connection, which begins no frame
  *
- * The peer may take as long for closing, or for reading more of the last frame, as it
- * may for accepting another connection.
+ * While one of our operations waits, the peer must close the connection, or read more of
+ * the last frame, within the connect timeout. While the receiver is stalled, the time begins again.
  *
  * Context: locked, process.
  */
@@ -207,8 +210,8 @@ void ksk_idle_look(struct ksk_conn *c)
 }
 
 /*
- * Is nothing posted that has not begun? Then nothing is from here on, either: it would
- * fail with the connection. Posts are refused, and find the next one.
+ * Test whether all posted operations have begun. If so, posts are refused from here on,
+ * and find the next connection: they would fail with this one.
  */
 static bool ksk_idle_empty(struct ksk_conn *c)
 {
@@ -251,13 +254,13 @@ static bool ksk_idle_move(struct ksk_rdm *rdm, struct ksk_conn *c,
 }
 
 /**
- * ksk_idle_hand_over - the peer has closed, and we have not sent everything
- * @c: the connection, about to end
+ * ksk_idle_hand_over - move operations from a connection that the peer has closed
+ * @c: the connection, which is about to terminate
  *
- * What has begun and is not answered fails, and everything behind it. If there is no
- * such operation, the next connection sends the others. One that was made for them, too,
- * and has not sent any, is followed by others for as long as connecting may take: a peer
- * that closes what is idle may do so before the first frame has come.
+ * If an operation has begun and is not answered, it and all later operations fail.
+ * Otherwise the next connection sends the operations. That one may terminate before it
+ * has sent a frame, as the peer may close idle connections before the first frame
+ * arrives. Then others follow until the deadline of the connect timeout.
  *
  * Context: locked, process.
  */
@@ -277,7 +280,7 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 		return;
 	again->successor = true;
 	spin_lock_irqsave(&rdm->lock, irq);
-	/* an address that has been removed has ended everything that goes there */
+	/* the removal of an address has completed all operations for it */
 	move = peer->in_use && !rdm->closing &&
 	       kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
 	       FI_ADDR_NOTAVAIL && ksk_idle_move(rdm, c, again);

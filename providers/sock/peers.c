@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is told of the peers of an FI_EP_RDM endpoint, one after the other.
+ * State of the peers of an FI_EP_RDM endpoint, reported for one peer after the other.
  *
- * A peer has a number while posts to it have a connection to use; the connection
- * that takes the place of another one has its number, so that who goes through the
- * numbers misses no peer, and meets none twice.
+ * A peer has a number while posts to it have a connection. A connection that replaces
+ * another one gets its number. So a walk over the numbers misses no peer, and visits
+ * none twice.
  *
- * A connection that has ended is freed. How often there was one before is kept
- * beside, for peers that are in the address vector. The statistics are of all of them.
+ * Terminated connections are freed. If the peer is in the address vector, a record of
+ * the peer counts them. The endpoint's statistics include all connections.
  */
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -36,7 +36,7 @@ static const struct rhashtable_params ksk_formers = {
 	.automatic_shrinking	= true,
 };
 
-/* Under the endpoint's lock none is freed. */
+/* No record is freed while the endpoint's lock is held. */
 static struct ksk_former *ksk_former_find(struct ksk_rdm *rdm,
 					  const union kofi_ip *addr)
 {
@@ -45,7 +45,7 @@ static struct ksk_former *ksk_former_find(struct ksk_rdm *rdm,
 	return rhashtable_lookup_fast(&rdm->formers, addr, ksk_formers);
 }
 
-/* The record of an address; NULL without memory */
+/* Find or make the record of an address. Returns NULL without memory. */
 static struct ksk_former *ksk_former_get(struct ksk_rdm *rdm,
 					 const union kofi_ip *addr)
 {
@@ -66,11 +66,11 @@ static struct ksk_former *ksk_former_get(struct ksk_rdm *rdm,
 static void ksk_former_del(struct ksk_rdm *rdm, struct ksk_former *f)
 {
 	rhashtable_remove_fast(&rdm->formers, &f->hash, ksk_formers);
-	/* all look-ups have the lock */
+	/* all look-ups hold the lock */
 	kfree(f);
 }
 
-/* Posts no longer use the connection. Without memory it is not counted. */
+/* Count a connection that posts no longer use. Without memory it is not counted. */
 static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
 	struct ksk_former *f;
@@ -84,7 +84,7 @@ static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 		f->count++;
 }
 
-/* The new connection transmits, but is not read before the tail. */
+/* If the peer has a tail, the new connection transmits, but is not read before the tail. */
 static void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
 	const struct ksk_former *f = ksk_former_find(rdm, &peer->addr);
@@ -94,12 +94,12 @@ static void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_peers_add - posts to a peer have a connection
+ * ksk_peers_add - assign a number to a peer
  * @rdm: the endpoint, with its lock held
- * @peer: the connection
+ * @peer: the connection for posts to the peer
  *
  * Context: any.
- * Return: 0, -ENOMEM, or -EBUSY if there are too many.
+ * Return: 0, -ENOMEM, or -EBUSY if no number is free.
  */
 int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
@@ -117,10 +117,10 @@ int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_peers_replace - another connection takes the place of one
+ * ksk_peers_replace - pass the number of a peer to another connection
  * @rdm: the endpoint, with its lock held
- * @old: the one, which has a number
- * @peer: the other
+ * @old: the replaced connection, which has a number
+ * @peer: the connection for posts from now on
  *
  * Context: any.
  */
@@ -130,16 +130,16 @@ void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 	lockdep_assert_held(&rdm->lock);
 
 	peer->number = old->number;
-	/* needs no memory */
+	/* needs no memory, as the index is in use */
 	xa_store(&rdm->numbers, peer->number, peer, GFP_ATOMIC);
 	ksk_peers_follow(rdm, peer);
 	ksk_former_count(rdm, old);
 }
 
 /**
- * ksk_peers_del - posts to a peer have no connection
+ * ksk_peers_del - free the number of a peer
  * @rdm: the endpoint, with its lock held
- * @peer: what they had
+ * @peer: the connection that posts used until now
  *
  * Context: any.
  */
@@ -152,9 +152,11 @@ void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_peers_forget - an address is no longer in the vector
+ * ksk_peers_forget - free the record of a removed address
  * @rdm: the endpoint, with its lock held
  * @addr: the address
+ *
+ * If the peer has a tail, abort it. ksk_peers_left() then frees the record.
  *
  * Context: any.
  */
@@ -228,7 +230,7 @@ static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,
 		       peer->established ? KOFI_EP_CONNECTED :
 					   KOFI_EP_CONNECTING;
 	state->reconnects = connects ? connects - 1 : 0;
-	/* those that are being posted may be missing */
+	/* operations that are being posted may be missing */
 	state->tx_waiting = READ_ONCE(peer->conn.tx_nposted) +
 			    READ_ONCE(peer->conn.tx_nqueued);
 	state->rx_stored = peer->unexpected;
@@ -263,7 +265,7 @@ static void ksk_former_free(void *former, void *arg)
 	kfree(former);
 }
 
-/* No connection has a number any more. */
+/* Free the tables, when no connection has a number. */
 void ksk_peers_exit(struct ksk_rdm *rdm)
 {
 	rhashtable_free_and_destroy(&rdm->formers, ksk_former_free, NULL);
@@ -273,9 +275,9 @@ void ksk_peers_exit(struct ksk_rdm *rdm)
 /**
  * ksk_rdm_stats - statistics of an endpoint and its connections
  * @ep: the endpoint, of type FI_EP_RDM
- * @sum: those of all its connections, so far, are added to
- * @fn: takes a statistic of the endpoint's
- * @arg: for @fn
+ * @sum: statistics, to which all current and earlier connections are added
+ * @fn: function called with each statistic of the endpoint
+ * @arg: first argument of @fn
  *
  * Context: process.
  */

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Requests of peers of an endpoint of type FI_EP_RDM.
+ * Connection requests from peers of an FI_EP_RDM endpoint.
  *
- * A request names the port its sender listens on, and a number of the sender's life. Two
- * peers that connect to each other at the same time agree on the request of the
- * higher address; the other is rejected. So is one to which there is a connection
- * that has not ended, unless the number is another: then the peer has restarted. With
- * an unchanged number, idle.c checks whether it has.
+ * A request contains the port at which its sender listens, and a number that changes when
+ * the sender restarts. If two peers connect to each other at the same time, the request
+ * of the higher address is accepted, and the other one is rejected.
  *
- * Requests are answered by a work item of the endpoint.
+ * A request of a peer with an established connection is rejected if the number is
+ * unchanged, and idle.c checks whether the peer has restarted. With another number the
+ * peer has restarted: the request is accepted, and the old connection is reset.
+ *
+ * A work item of the endpoint answers the requests.
  */
 #include <net/tcp.h>
 
 #include "rdm.h"
 
-/* Is the first address higher: the host's bytes, then the port's */
+/* Compare addresses: the host in network order, then the port. */
 static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
 {
 	int diff;
@@ -25,12 +27,12 @@ static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
 	else
 		diff = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
 			      sizeof(a->in4.sin_addr));
-	/* at the same place in both families */
+	/* both families have the port at the same place */
 	return diff ? : memcmp(&a->in4.sin_port, &b->in4.sin_port,
 			       sizeof(a->in4.sin_port));
 }
 
-/* Is there one that the same peer has closed, and that may have a successor? */
+/* Does a connection exist that the same peer has closed, and that may have a successor? */
 static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
 	struct ksk_peer *old;
@@ -42,7 +44,7 @@ static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
 }
 
-/* Is there the accepted end of an earlier one to ourselves, which may be read yet? */
+/* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
 static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
 {
 	struct ksk_peer *peer;
@@ -55,7 +57,10 @@ static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	return false;
 }
 
-/* Which of two connections is to be used? The new one is then the peer's. */
+/*
+ * Test whether a request is accepted, in view of the peer's current connection. If it is
+ * accepted, its connection is added. Posts use it, unless the request is our own.
+ */
 static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			 const union kofi_ip *own)
 {
@@ -66,7 +71,7 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 
 	old = ksk_rdm_current(rdm, &peer->addr);
 	if (!diff) {
-		/* our own: posts use the end that has connected */
+		/* our own request: posts use the side that has connected */
 		if (!old || peer->pid != rdm->pid ||
 		    ksk_rdm_accepted(rdm, &peer->addr))
 			return false;
@@ -99,9 +104,9 @@ static bool ksk_rdm_stranger(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 }
 
 /**
- * ksk_rdm_recount - addresses have been inserted
+ * ksk_rdm_recount - count unknown peers after an insertion of addresses
  * @rdm: the endpoint, with its lock held
- * @peer: a connection; if its peer is one of them, it counts as unknown no longer
+ * @peer: a connection; if its peer is in the vector, it no longer counts as unknown
  *
  * Context: any.
  */
@@ -115,13 +120,13 @@ void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	rdm->unknown--;
 }
 
-/* Shall the request be accepted? Then the connection is the peer's. */
+/* Test whether a request is accepted. If it is accepted, its connection is added. */
 static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			  const union kofi_ip *own)
 {
 	lockdep_assert_held(&rdm->lock);
 
-	/* with the lock: an insertion recounts what has been counted before it */
+	/* under the lock, as an insertion recounts only peers counted before */
 	peer->unknown = ksk_rdm_stranger(rdm, peer);
 	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex) ||
 	    (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) ||
@@ -131,7 +136,7 @@ static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	return true;
 }
 
-/* Who has sent a request, and our own address as the sender sees it */
+/* Find the address at which the sender listens, and our address as the sender sees it. */
 static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
 			     const struct ksk_rdm_cm *cm, union kofi_ip *addr,
 			     union kofi_ip *own)
@@ -139,7 +144,7 @@ static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
 	struct sockaddr_storage ss = {};
 	int err;
 
-	/* one whose sender has gone already tells nothing of its state now */
+	/* if the sender has disconnected, its request may be out of date */
 	if (!cm->pid || READ_ONCE(req->sock->sk->sk_state) != TCP_ESTABLISHED)
 		return -ENOTCONN;
 	err = kernel_getpeername(req->sock, (struct sockaddr *)&ss);
@@ -157,7 +162,7 @@ static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
 	return kofi_ip_peer(&ss, sizeof(ss), own);
 }
 
-/* The answer has been sent: the socket is the connection's. */
+/* Give the socket of an accepted request to its connection. */
 static void ksk_peer_attach(struct ksk_peer *peer, struct ksk_req *req)
 {
 	struct socket *sock = req->sock;
@@ -206,7 +211,7 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 			peer = ksk_peer_new(rdm, &addr, GFP_KERNEL);
 	}
 	if (peer) {
-		/* it does not end before it has its socket */
+		/* the mutex delays its termination until it has its socket */
 		mutex_lock(&peer->conn.mutex);
 		peer->accepted = true;
 		peer->pid = be32_to_cpu(cm.pid);
@@ -235,7 +240,7 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 }
 
 /**
- * ksk_rdm_accept_work - answer the requests that have come
+ * ksk_rdm_accept_work - answer queued connection requests
  * @work: ksk_rdm.accept
  *
  * Context: process.

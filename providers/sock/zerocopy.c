@@ -8,7 +8,7 @@
  * the stream has done with the operation (the frame is out and, where that was
  * asked for, acknowledged; or the stream has been closed), and TCP takes one for
  * each packet that holds pages. The last reference completes the operation.
- * Nothing less proves that the memory may be written to again. TCP may have to send bytes
+ * Nothing less proves that the memory may be written to again. TCP may send bytes
  * again that it has taken. Even if they are acknowledged, a copy of the packet may still be
  * in a queue of the device. No list is needed: a packet leads back to its operation.
  *
@@ -25,11 +25,11 @@
  * device gives the remaining pages back in bounded time. Operations that are flushed with
  * pages out keep their error until then. Nothing here ever waits for the peer.
  *
- * Where packets never leave the machine (loopback, veth, tap) the receiving
- * side copies the pages, in softirq and into fresh memory, which is more
- * expensive than our own copy; it reports that when it drops its reference. After
- * such an operation the next KSK_ZC_SKIP are copied, then another one tries
- * again, as routes change. A device that cannot gather pages or make checksums
+ * If packets never leave the machine (loopback, veth, tap), the receiving side copies the
+ * pages in softirq, into fresh memory. This is more expensive than our own copy. The
+ * receiving side reports the copy when it drops its reference. After such an operation the
+ * next KSK_ZC_SKIP are copied. Then one is sent without a copy again, as routes change. A
+ * device that cannot gather pages or make checksums
  * makes the kernel copy them as well. That is checked beforehand: TCP accepts the
  * pages, and a software segmentation does not report the copy. If a consumer has set
  * zerocopy_min for the endpoint, both tests are skipped.
