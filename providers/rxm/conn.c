@@ -4,32 +4,36 @@
  *
  * Normal operation
  *
- * A post to a peer without a connection queues its transmit and starts the
- * endpoint's work item, which opens an endpoint below, bound to the address this
- * one listens at, and connects. The private data tells the peer our port, so that
- * it knows us by the address that is in its address vector. Transmits leave in the
- * order of their posts once the connection is there. Everything about connections
- * is done by that work item and by control calls, one at a time under the mutex.
+ * A post to a peer without a connection queues its transmit and schedules the
+ * endpoint's work item. The work item opens an endpoint below and connects. That endpoint
+ * is bound to the address at which this one listens. The private data contains our port.
+ * With it the peer finds us in its address vector.
  *
- * Two attempts at a time
+ * When the connection is established, transmits leave in the order of their posts. The
+ * endpoint's work items and control calls change connections, one at a time under the
+ * mutex.
  *
- * If both peers connect at once the attempt of the one with the higher address is
- * used: the other one is refused with RXM_REJ_ALREADY. That may also mean that the
- * peer has not noticed yet that an earlier connection has ended, so a refused
- * attempt is repeated, with a growing delay, for as long as a connect may take; the
- * connection that the peer makes comes first. An endpoint that sends to itself has
- * both ends: the one that was accepted is not among those that posts find.
+ * Two concurrent attempts
  *
- * A peer that has a connection and asks for another one has been restarted if its
- * process has another number: the old one ends. A container repeats numbers, so with the
- * same number the provider below probes the old connection.
+ * If both peers connect concurrently, the attempt of the higher address is used. The
+ * other attempt is refused with RXM_REJ_ALREADY. The peer also sends this reason if it
+ * has not noticed yet that an earlier connection was closed. So a refused attempt is
+ * repeated, with a growing delay, for as long as a connect may take. If the peer connects
+ * first, its connection is used.
  *
- * The end
+ * An endpoint that sends to itself has both sides of a connection. Posts do not find the
+ * side that was accepted.
  *
- * A connection ends when the peer, the network or a violation says so. Transmits
- * under way end with the reason, messages that have arrived stay, and transmits that
- * have not begun are sent on the next one, as are those of later posts; but not if
- * one connection after the other ends before anything is sent.
+ * If a peer with a connection requests another one with another process number, it has
+ * restarted: the old connection is closed. A container repeats process numbers. So with
+ * the same number the provider below probes the old connection.
+ *
+ * Termination
+ *
+ * The peer, the network or a protocol violation terminates a connection. Transmits that
+ * have begun fail with the reason, and received messages stay. The next connection sends
+ * transmits that have not begun, and transmits of later posts. If RXM_TRIES connections
+ * in a row fail before anything is sent, these transmits fail, too.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -475,7 +479,10 @@ static int rxm_addr_cmp(const union kofi_ip *a, const union kofi_ip *b)
 	return n ?: be16_to_cpu(a->in4.sin_port) - be16_to_cpu(b->in4.sin_port);
 }
 
-/* What is to become of a request, by what there is already: 0 to accept it */
+/*
+ * Decide on a request of a peer with the record @c. Closes an older connection or attempt
+ * that the request replaces. Returns 0 to accept the request, or the reason to reject it.
+ */
 static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 {
 	switch (c->state) {
