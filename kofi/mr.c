@@ -166,8 +166,8 @@ EXPORT_SYMBOL_GPL(kofi_mr_end);
 
 /**
  * kofi_mr_fenced - report that the memory of a region is no longer accessed
- * @mr: a region after end() of struct kofi_mr_ops. The provider must not use it after
- *	the call: it may be opened again or freed at once
+ * @mr: a region for which kofi_mr_ops.end has returned. The provider must not use it
+ *	after the call: it may be opened again or freed at once
  *
  * Context: any. The consumer is not called from inside.
  */

@@ -162,8 +162,8 @@ EXPORT_SYMBOL_GPL(kofi_mr_show);
  * kofi_mr_hide - undo kofi_mr_show()
  * @mr: the region
  *
- * For end() of struct kofi_mr_ops, before the key can be assigned again. The region is
- * fenced (kofi_mr_fenced()) when the accesses that have found it are complete.
+ * For kofi_mr_ops.end, before the key can be assigned again. The region is fenced
+ * (kofi_mr_fenced()) when the accesses that have found it are complete.
  *
  * Context: process.
  */

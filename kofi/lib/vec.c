@@ -131,9 +131,9 @@ EXPORT_SYMBOL_GPL(kofi_cursor_init_any);
 
 /**
  * kofi_cursor_refill - move the window over a scatterlist
- * @cur: a cursor at the end of its window
+ * @cur: a cursor with no byte left in its window
  *
- * For kofi_cursor_iter(): to the next entries that hold bytes.
+ * For kofi_cursor_iter(). The window moves to the next entries that hold bytes.
  *
  * Context: any.
  */
@@ -172,8 +172,8 @@ void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes)
 EXPORT_SYMBOL_GPL(kofi_cursor_used);
 
 /*
- * Into one kernel buffer, as most small messages go: without the iterator's
- * walk and the checks meant for copies to user space.
+ * Copy into one kernel buffer, as for most small messages, without the iterator's walk
+ * and its checks for copies to user space.
  */
 static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 				   const struct kofi_skb_part *from, size_t len)
