@@ -418,7 +418,7 @@ static void kblk_recover_noio(struct kblk_disk *d)
 		kblk_quiesce(d);
 		kblk_live(d);
 		kblk_go(d);
-		/* tells user space, which may wait for memory and so for this */
+		/* last, as it notifies user space, which may wait for memory and so for I/O */
 		kblk_disk_resize(d);
 		return;
 	}

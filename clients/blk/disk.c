@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The block device: its limits, which are the target's and the provider's, its
- * name, and its life. A disk that has been closed while a program has it open
- * lives, and keeps its name, until that one closes it; its requests fail.
+ * The block device: its limits, its name and its lifetime. The target and the provider
+ * determine the limits. If a volume is unmapped while a program has the disk open, the
+ * disk keeps its name until the program closes it. Its requests fail.
  */
 #include <linux/blkdev.h>
 #include <linux/delay.h>
@@ -19,7 +19,7 @@
 
 #include "blk.h"
 
-#define KBLK_IO_OPT_MAX	SZ_4M	/* most bytes of io_opt; see kblk_io_opt() */
+#define KBLK_IO_OPT_MAX	SZ_4M	/* limit of io_opt in bytes; see kblk_io_opt() */
 
 static DEFINE_IDA(kblk_ida);
 
@@ -96,7 +96,7 @@ static const struct attribute_group *kblk_groups[] = {
 };
 
 /**
- * kblk_disk_resize - take over the size that the target has told
+ * kblk_disk_resize - set the size of a disk from the target's welcome
  * @d: the disk
  */
 void kblk_disk_resize(struct kblk_disk *d)
@@ -115,8 +115,8 @@ static u32 kblk_sectors(unsigned int log2)
 }
 
 /*
- * The longest request. A segment that the provider counts may be a page to its device,
- * and a request that begins within a page has one page more.
+ * Compute the length of the longest request. Each of the provider's segments may hold
+ * only one page, and a request that begins within a page has one page more.
  */
 static unsigned int kblk_max_sectors(const struct kblk_disk *d)
 {
@@ -127,8 +127,8 @@ static unsigned int kblk_max_sectors(const struct kblk_disk *d)
 }
 
 /*
- * The block layer reads ahead twice as much, and file systems align to it. So a longer
- * one is left out rather than cut.
+ * The block layer reads ahead twice io_opt, and file systems align to it. So a value above
+ * the limit is omitted rather than reduced.
  */
 static unsigned int kblk_io_opt(const struct kblk_welcome *w)
 {
@@ -148,7 +148,7 @@ static int kblk_disk_add(struct kblk_disk *d)
 		.io_opt			= kblk_io_opt(w),
 		.max_hw_sectors		= kblk_max_sectors(d),
 		.max_segments		= kblk_segs(d),
-		/* regions of an RDMA device have no gaps */
+		/* a region of an RDMA device cannot have gaps */
 		.virt_boundary_mask	= PAGE_SIZE - 1,
 		.max_hw_discard_sectors	= kblk_sectors(w->discard_max),
 		.discard_granularity	= w->discard_max ? BIT(w->discard_unit) : 0,
@@ -182,7 +182,7 @@ static int kblk_disk_add(struct kblk_disk *d)
 }
 
 /**
- * kblk_disk_tags - allocate the requests, near the device of the connections
+ * kblk_disk_tags - allocate requests on the NUMA node of the connections' device
  * @d: the disk, with an open domain
  *
  * Context: process, may sleep.
@@ -230,7 +230,7 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 	put_unaligned_le64(siphash(name, strlen(name), &key), d->session);
 }
 
-/* A path to the target may be back: connect now rather than after the delay. */
+/* A path to the target may have returned: connect now rather than after the delay. */
 static void kblk_domain_add(struct kofi_client *client,
 			    const struct kofi_domain_id *id)
 {
@@ -316,7 +316,7 @@ close:
 	disable_delayed_work_sync(&d->recover);
 	kblk_disconnect(d);
 	kblk_leave(d);
-	/* a disk that has not been added does not free its owner */
+	/* put_disk() does not call free_disk() of a disk that has not been added */
 	if (d->gd)
 		put_disk(d->gd);
 	kblk_disk_free(d);
@@ -346,7 +346,7 @@ void kblk_disk_close(struct kblk_disk *d)
 	disable_delayed_work_sync(&d->recover);
 	kblk_disconnect(d);
 	kblk_leave(d);
-	/* both, and callbacks, may have queued this since del_gendisk() */
+	/* these functions and callbacks may have queued it since del_gendisk() */
 	cancel_delayed_work_sync(&gd->queue->requeue_work);
 	put_disk(gd);
 }

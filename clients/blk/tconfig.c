@@ -333,11 +333,13 @@ static u8 kblkt_log2(u64 bytes, u8 max)
 }
 
 /*
- * Unflushed writes are lost when this machine goes down. So a
- * volume has another incarnation each time that it is enabled; tnotes.c keeps those
- * that have been flushed since. It gets another one when it could not be flushed,
- * too: that is about the writes of all clients, but a device or file says it once,
- * and perhaps to one that has written nothing.
+ * Make the number of an incarnation. Unflushed writes are lost when this machine goes
+ * down. So a volume gets another incarnation each time that it is enabled. tnotes.c
+ * stores incarnations that were flushed since.
+ *
+ * A failed flush gives it another incarnation, too. The failure is about the writes of
+ * all clients. But a device or file reports it once, perhaps to a client that has
+ * written nothing.
  */
 static u64 kblkt_random(void)
 {
@@ -350,13 +352,13 @@ static u64 kblkt_random(void)
 }
 
 /**
- * kblkt_flushed - take down how a flush has ended
+ * kblkt_flushed - record the result of a flush
  * @v: the volume, enabled
  * @err: a negative error code, or 0
  *
  * Context: any.
- * Return: the incarnation: another one than before, if this flush has failed, or
- * writing back has since the last call.
+ * Return: the incarnation. It has changed if this flush has failed, or if writeback has
+ * failed since the last call.
  */
 u64 kblkt_flushed(struct kblkt_volume *v, int err)
 {
@@ -443,7 +445,7 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 }
 
 /**
- * kblkt_volume_flush - flush the device or file, and take down how that has ended
+ * kblkt_volume_flush - flush the device or file, and record the result
  * @v: the volume, enabled
  *
  * Context: process, sleeps.
@@ -607,8 +609,8 @@ static bool kblkt_outgrown(const struct kblkt_conn *c)
 }
 
 /*
- * The device or file tells this module nothing of another size. Clients learn it when
- * they connect again.
+ * The device or file does not notify this module of another size. Clients learn the size
+ * when they connect again.
  */
 static ssize_t kblkt_volume_resize_store(struct config_item *item,
 					 const char *page, size_t len)

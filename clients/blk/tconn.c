@@ -3,14 +3,14 @@
  * Connections: setup and teardown.
  *
  * The handler of a port's event queue makes a connection with kblkt_lock held. From then
- * on the connection is on the list of all, and counts for its port, which cannot go
- * before. The login assigns a volume and memory (tlogin.c).
+ * on the connection is in the list of all connections. A port waits for its connections
+ * before it is closed. The login assigns a volume and memory (tlogin.c).
  *
- * A connection is closed when a completion fails, a command or login is invalid, the
- * login takes too long, or the volume or port is disabled. Each of these calls
- * kblkt_lost(). The connection's work item does the rest, once: it drains the endpoint,
- * waits for the bios, and frees everything. A dead client leaves nothing behind: the
- * provider probes silent peers where the device can.
+ * A connection is closed when a completion fails, a command or login is invalid, a
+ * login takes too long, or its volume or port is disabled. In each case kblkt_lost() is
+ * called. The connection's work item does the rest, once: it drains the endpoint, waits
+ * for the bios, and frees the connection. Resources of a dead client are freed, too: the
+ * provider probes silent peers if the device supports it.
  */
 #include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
@@ -19,7 +19,7 @@
 
 #include "target.h"
 
-/* for the lists, and for making connections */
+/* Protects the lists of volumes and connections, and serialises new connections */
 DEFINE_MUTEX(kblkt_lock);
 LIST_HEAD(kblkt_volumes);
 struct workqueue_struct *kblkt_wq;
@@ -31,9 +31,10 @@ static struct delayed_work kblkt_watch;
 static unsigned int kblkt_ended;
 static DECLARE_WAIT_QUEUE_HEAD(kblkt_ending);
 
-/* the memory of one is some 4.5 MiB, from its login on */
+/* Limit of connections; each uses about 4.5 MiB from its login on */
 static unsigned int kblkt_max_conns = KBLKT_CONNS;
 
+/* Limit of connections of one address */
 static unsigned int kblkt_max_client = KBLKT_CLIENT;
 
 static int kblkt_max_conns_set(const char *val, const struct kernel_param *param)
@@ -56,7 +57,7 @@ MODULE_PARM_DESC(client_connections, "Connections of one address at most (1 to "
 		 __stringify(KBLKT_CONNS_MAX) ", default "
 		 __stringify(KBLKT_CLIENT) ")");
 
-/* --------------------------------------------------------------------- ending */
+/* ------------------------------------------------------------------- teardown */
 
 static void kblkt_conn_end(struct work_struct *work)
 {
@@ -102,14 +103,17 @@ void kblkt_lost(struct kblkt_conn *c)
 		queue_work(c->volume ? c->volume->ends : kblkt_wq, &c->end);
 }
 
-/* Connections without a login hold a place, so they are closed soon. Others get notes. */
+/*
+ * Close connections without a login in time, as they count for the limits. Notify the
+ * clients of all others of commands that take long.
+ */
 static void kblkt_watch_work(struct work_struct *work)
 {
 	struct kblkt_conn *c;
 
 	mutex_lock(&kblkt_lock);
 	list_for_each_entry(c, &kblkt_conns, node) {
-		/* the connection's work item needs the lock before it frees it */
+		/* the connection's work item needs this lock to free the connection */
 		if (atomic_read(&c->dead))
 			continue;
 		if (READ_ONCE(c->phase) == KBLKT_SERVES) {
@@ -131,9 +135,9 @@ static void kblkt_watch_work(struct work_struct *work)
 static DECLARE_DELAYED_WORK(kblkt_watch, kblkt_watch_work);
 
 /**
- * kblkt_watch_stop - stop looking at connections
+ * kblkt_watch_stop - stop the supervision of connections
  *
- * Context: process, may sleep; there are none.
+ * Context: process, may sleep; no connection exists.
  */
 void kblkt_watch_stop(void)
 {
@@ -142,10 +146,11 @@ void kblkt_watch_stop(void)
 
 /**
  * kblkt_end - close connections
- * @v: close connections to this volume only; or NULL
- * @p: close connections that came through this port only; or NULL
+ * @v: volume of the connections, or NULL for all volumes
+ * @p: port of the connections, or NULL for all ports
  * @only: filter, called with kblkt_lock held: true to close a connection; or NULL
- * @wait: wait until the connections are gone, and the device has done their commands
+ * @wait: wait until the connections are freed, and the device has completed their
+ *	commands
  *
  * The caller ensures that no further connection of this kind is made.
  *
@@ -179,7 +184,7 @@ int kblkt_end(const struct kblkt_volume *v, const struct kblkt_port *p,
 	}
 }
 
-/* ----------------------------------------------------------------- beginning */
+/* --------------------------------------------------------------------- setup */
 
 static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 			unsigned int version)
@@ -187,7 +192,7 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 	const struct kofi_cq_attr kattr = {
 		.poll = KOFI_POLL_WORKQUEUE, .done = true,
 	};
-	/* for each command: the receive, a read or write, the answer */
+	/* a command completes a receive, a read or write, and an answer */
 	struct fi_cq_attr attr = { .size = 5 * c->depth };
 	const struct kblk_accept accept = {
 		.magic = cpu_to_le32(KBLK_MAGIC),
@@ -239,7 +244,7 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	return c;
 }
 
-/* Test whether there is no room for another client, or for another one of this address. */
+/* Test whether all clients, or the clients of this address, have used up their limit. */
 static bool kblkt_full(const struct sockaddr_storage *peer)
 {
 	const struct kblkt_conn *c;
@@ -251,7 +256,10 @@ static bool kblkt_full(const struct sockaddr_storage *peer)
 	       n >= READ_ONCE(kblkt_max_client);
 }
 
-/* 0, or the reason of a refusal; all further requests of the client are in its login */
+/*
+ * Check the private data of a request. Returns 0, or the reason to refuse it. The client
+ * makes all other demands in its login.
+ */
 static enum kblk_reason kblkt_check_hello(const struct kblk_hello *hello,
 					  ssize_t len, unsigned int *version)
 {
@@ -303,7 +311,7 @@ static enum kblk_reason kblkt_connect(struct kblkt_port *p,
 		return 0;
 	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
 			   err);
-	/* an endpoint has taken the request over */
+	/* an endpoint owns the request, which then cannot be refused */
 	reason = c->ep ? 0 : KBLK_REASON_FAILED;
 	kblkt_lost(c);
 	return reason;
@@ -321,7 +329,7 @@ static void kblkt_request(struct kblkt_port *p, struct fi_info *info,
 	unsigned int noio;
 
 	mutex_lock(&kblkt_lock);
-	/* volumes that memory is written to may wait for the lock */
+	/* writeback to volumes may wait for the lock */
 	noio = memalloc_noio_save();
 	if (!p->pep)
 		goto unlock;
@@ -337,7 +345,7 @@ unlock:
 	mutex_unlock(&kblkt_lock);
 }
 
-/* A connection has failed, perhaps without a receive that reports it, or a listener has. */
+/* Handle a failed listener, or a failed connection: perhaps no receive reports it. */
 static void kblkt_fid_event(struct kblkt_port *p, struct fi_fid *fid, int err)
 {
 	struct kblkt_conn *c;
@@ -411,7 +419,7 @@ static int kblkt_pep_open(struct kblkt_port *p, struct fi_info *info)
 	err = fi_passive_ep(p->fabric, info, &pep, NULL);
 	if (err)
 		return err;
-	/* requests that arrive at once find it */
+	/* before fi_listen(), so that the first requests find it */
 	mutex_lock(&kblkt_lock);
 	old = p->pep;
 	p->pep = pep;
@@ -430,7 +438,7 @@ static int kblkt_pep_open(struct kblkt_port *p, struct fi_info *info)
 }
 
 /**
- * kblkt_again - work item: listen again if the address is back
+ * kblkt_again - listen again if the address has returned
  * @work: work item of a port
  */
 void kblkt_again(struct work_struct *work)
@@ -517,8 +525,8 @@ put_net:
  * kblkt_unlisten - close a port, and the connections that came through it
  * @p: an enabled port
  *
- * Context: process, may sleep, until the bios have ended.
- * Return: 0, or -EINTR if the process was killed: the port listens no longer, and
+ * Context: process, may sleep until the bios have completed.
+ * Return: 0, or -EINTR if the process was killed. Then the port no longer listens, and
  * another call does the rest.
  */
 int kblkt_unlisten(struct kblkt_port *p)

@@ -141,12 +141,13 @@ static int kblkt_file_do(struct kblkt_io *io)
 }
 
 /**
- * kblkt_file_work - the work item of a command
- * @work: of an I/O
+ * kblkt_file_work - execute a command on the file of a volume
+ * @work: work item of an I/O
  *
- * The client may be writing memory back, on this machine or another one: as with
- * the kernel's loop devices, its writes wait for this device alone, and memory is
- * not made free by writing to where only this can go on.
+ * The command may be writeback of a client, on this machine or another one. So the work
+ * item acts like a loop device of the kernel. PF_LOCAL_THROTTLE: only the file's device
+ * throttles its writes. GFP_NOIO: its allocations do not wait for writeback, which may
+ * depend on this command.
  */
 void kblkt_file_work(struct work_struct *work)
 {

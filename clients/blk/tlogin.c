@@ -137,7 +137,10 @@ static bool kblkt_good_host(const char *host)
 	return true;
 }
 
-/* The connection is the volume's from here on, which cannot go before. */
+/*
+ * Check a login, and assign the connection to its volume. The volume waits for its
+ * connections before it is disabled. Returns 0, or the reason to refuse the login.
+ */
 static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 				    const struct kblkt_wants *w,
 				    const char **why)
@@ -188,7 +191,7 @@ void kblkt_logout(struct kblkt_conn *c)
 		kblkt_log(c, "logged out of");
 }
 
-/* The counters of a session's connections; @c is the first of them, or nothing is said */
+/* Print the counters of a session, if @c is the first of its connections. */
 static ssize_t kblkt_client_show(const struct kblkt_conn *c, char *page,
 				 ssize_t len)
 {
