@@ -183,7 +183,7 @@ struct kblkt_link {
  * @lost: the provider has reported that @pep does not listen; under kblkt_lock
  * @client: notifications of devices and addresses, registered while the port is enabled;
  *	holds a reference to the namespace of @at
- * @again: work item that listens again after @lost
+ * @again: work item that listens again after @lost, repeated after an error
  */
 struct kblkt_port {
 	struct config_group	group;
@@ -196,7 +196,7 @@ struct kblkt_port {
 	struct fid_pep		*pep;
 	bool			lost;
 	struct kofi_client	client;
-	struct work_struct	again;
+	struct delayed_work	again;
 };
 
 /**

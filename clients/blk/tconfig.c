@@ -846,7 +846,7 @@ static struct config_group *kblkt_make_port(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&p->config);
 	INIT_LIST_HEAD(&p->links);
-	INIT_WORK(&p->again, kblkt_again);
+	INIT_DELAYED_WORK(&p->again, kblkt_again);
 	strscpy(p->at.port, KBLK_PORT);
 	strscpy(p->at.provider, "sock");
 	config_group_init_type_name(&p->group, name, &kblkt_port_type);

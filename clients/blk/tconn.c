@@ -354,7 +354,7 @@ static void kblkt_fid_event(struct kblkt_port *p, struct fi_fid *fid, int err)
 	if (p->pep && &p->pep->fid == fid) {
 		pr_warn("kofi_blkt: lost the address %s: %d\n", p->at.addr, -err);
 		p->lost = true;
-		queue_work(kblkt_wq, &p->again);
+		mod_delayed_work(kblkt_wq, &p->again, 0);
 	}
 	list_for_each_entry(c, &kblkt_conns, node)
 		if (c->ep && &c->ep->fid == fid)
@@ -396,7 +396,9 @@ static void kblkt_event(struct fid_eq *eq, void *context)
 static void kblkt_domain_add(struct kofi_client *client,
 			     const struct kofi_domain_id *id)
 {
-	queue_work(kblkt_wq, &container_of(client, struct kblkt_port, client)->again);
+	struct kblkt_port *p = container_of(client, struct kblkt_port, client);
+
+	mod_delayed_work(kblkt_wq, &p->again, 0);
 }
 
 /* The provider reports to the event queue that the listener is lost. */
@@ -443,7 +445,7 @@ static int kblkt_pep_open(struct kblkt_port *p, struct fi_info *info)
  */
 void kblkt_again(struct work_struct *work)
 {
-	struct kblkt_port *p = container_of(work, struct kblkt_port, again);
+	struct kblkt_port *p = container_of(to_delayed_work(work), struct kblkt_port, again);
 	struct fi_info *info;
 	unsigned int noio;
 	bool lost;
@@ -466,10 +468,12 @@ void kblkt_again(struct work_struct *work)
 		pr_info("kofi_blkt: listens at %s again\n", p->at.addr);
 		return;
 	}
-	/* a device or an address that returns queues the work again */
 	mutex_lock(&kblkt_lock);
 	p->lost = true;
 	mutex_unlock(&kblkt_lock);
+	/* without the address, its return is notified */
+	if (err != -ENODATA)
+		queue_delayed_work(kblkt_wq, &p->again, HZ);
 }
 
 /**
@@ -535,7 +539,7 @@ int kblkt_unlisten(struct kblkt_port *p)
 
 	if (p->client.net) {
 		kofi_client_unregister(&p->client);
-		disable_work_sync(&p->again);
+		disable_delayed_work_sync(&p->again);
 		put_net(p->client.net);
 		p->client.net = NULL;
 	}
@@ -552,6 +556,6 @@ int kblkt_unlisten(struct kblkt_port *p)
 	fi_close(&p->fabric->fid);
 	WRITE_ONCE(p->fabric, NULL);
 	p->lost = false;
-	enable_work(&p->again);
+	enable_delayed_work(&p->again);
 	return 0;
 }

@@ -444,6 +444,7 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
  * alive. The rest of a frame, and a requested payload, must arrive within frame_timeout.
  * If a frame has no receive and the peer has closed behind it, outstanding operations
  * wait for silence_timeout: nothing more arrives, and only a receive resumes the stream.
+ * Operations also wait that long for answers that are not read before the peer's tail.
  */
 static void ksk_conn_watch_rx(struct ksk_conn *c)
 {
@@ -453,7 +454,10 @@ static void ksk_conn_watch_rx(struct ksk_conn *c)
 	unsigned int ms = 0;
 	int err = ETIMEDOUT;
 
-	if (rx->stalled) {
+	if (test_bit(KSK_CONN_BEHIND, &c->flags)) {
+		if (ksk_conn_waits(c))
+			ms = tun->silence_timeout;
+	} else if (rx->stalled) {
 		err = ESHUTDOWN;
 		if ((sk->sk_shutdown & RCV_SHUTDOWN) && ksk_conn_waits(c))
 			ms = tun->silence_timeout;

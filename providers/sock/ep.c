@@ -377,10 +377,11 @@ static void ksk_msg_ended(struct ksk_conn *c)
 	kofi_ep_disconnected(&c->ep->base, READ_ONCE(c->dead));
 }
 
-/* The owner has no receives for the unread bytes of a peer that has closed. */
+/* A receiver that is not stalled reads to the end, and the peer repeats its request. */
 static void ksk_msg_closed(struct ksk_conn *c)
 {
-	ksk_conn_abort(c, ESHUTDOWN);
+	if (c->rx.stalled)
+		ksk_conn_abort(c, ESHUTDOWN);
 }
 
 static const struct ksk_conn_ops ksk_msg_conn_ops = {

@@ -359,6 +359,14 @@ void ksk_restart_closed(struct ksk_conn *c)
 	unsigned long irq;
 	bool used;
 
+	/* the receiver terminates a connection without unread bytes */
+	if (!c->rx.stalled && !tcp_inq(c->sock->sk))
+		return;
+	/* announced messages would take receives, and their payload never arrives */
+	if (c->rndv && (c->rndv->stalled || !list_empty(&c->rndv->rts))) {
+		ksk_conn_abort(c, ECONNRESET);
+		return;
+	}
 	again = ksk_peer_new(rdm, &ksk_peer(c)->addr, GFP_NOIO);
 	if (!again)
 		return;

@@ -124,13 +124,22 @@ void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer)
 static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			  const union kofi_ip *own)
 {
+	struct ksk_peer *old;
+
 	lockdep_assert_held(&rdm->lock);
 
+	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex))
+		return false;
 	/* under the lock, as an insertion recounts only peers counted before */
 	peer->unknown = ksk_rdm_stranger(rdm, peer);
-	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex) ||
-	    (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) ||
-	    !ksk_rdm_wins(rdm, peer, own))
+	if (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) {
+		/* the termination of the peer's old connection makes room */
+		old = ksk_rdm_current(rdm, &peer->addr);
+		if (old && old->pid == peer->pid)
+			ksk_restart_ask(old);
+		return false;
+	}
+	if (!ksk_rdm_wins(rdm, peer, own))
 		return false;
 	rdm->unknown += peer->unknown;
 	return true;

@@ -732,8 +732,10 @@ bool ksk_rx_run(struct ksk_conn *c)
 	struct sock *sk = c->sock->sk;
 	struct ksk_rx *rx = &c->rx;
 
-	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead) ||
-	    unlikely(test_bit(KSK_CONN_BEHIND, &c->flags)))
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead))
+		return false;
+	/* the end of a stream without messages overtakes none */
+	if (unlikely(test_bit(KSK_CONN_BEHIND, &c->flags)) && tcp_inq(sk))
 		return false;
 
 	rx->budget = ksk_rx_budget;

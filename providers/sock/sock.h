@@ -562,7 +562,8 @@ enum {
 struct ksk_conn_ops {
 	int	(*start)(struct ksk_conn *c);
 	void	(*established)(struct ksk_conn *c, const void *data, size_t len);
-	void	(*failed)(struct ksk_conn *c, int err, int prov_errno, const void *data, size_t len);
+	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
+			  const void *data, size_t len);
 	void	(*ended)(struct ksk_conn *c);
 	void	(*hand_over)(struct ksk_conn *c);
 	bool	(*unused)(struct ksk_conn *c);

@@ -33,6 +33,7 @@ struct rdm_node {
 	size_t			expire;	/* milliseconds a message may wait, */
 	unsigned int		handshake;	/* and a request may take, */
 	unsigned int		connect;	/* and connecting */
+	unsigned int		silence;	/* and a dead peer */
 };
 
 struct rdm_test {

@@ -238,6 +238,7 @@ struct again {
 	const char	*name;
 	enum again_end	end;
 	bool		known;	/* is in the vector */
+	bool		full;	/* the endpoint has no room for another unknown sender */
 };
 
 static const struct again agains[] = {
@@ -246,6 +247,7 @@ static const struct again agains[] = {
 	{ "closed and reset", AGAIN_RESETS, true },
 	{ "vanished", AGAIN_VANISHES, true },
 	{ "vanished, stranger", AGAIN_VANISHES, false },
+	{ "vanished, stranger, no room", AGAIN_VANISHES, false, true },
 };
 
 static void again_desc(const struct again *a, char *desc)
@@ -353,9 +355,12 @@ static void end_again(struct kunit *test)
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	bool lost = p->end == AGAIN_VANISHES;
+	unsigned int max = ksk_max_unknown;
 	struct socket *sock, *old;
 	u8 byte;
 
+	if (p->full)
+		WRITE_ONCE(ksk_max_unknown, 1);
 	rdm_open(test, a, FI_MSG, 0);
 	if (p->known)
 		rdm_insert(test, a, &addr);
@@ -379,6 +384,57 @@ static void end_again(struct kunit *test)
 	rdm_recvs(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
 	rdm_received(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
+	sock_release(sock);
+	rdm_alone(test, a);
+	WRITE_ONCE(ksk_max_unknown, max);
+}
+
+/* A second life that has sent nothing does not cut off messages of the first one. */
+static void end_again_brief(struct kunit *test)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock;
+
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 0, 2);
+	again_stalled(test, a, 1);
+	sock_release(sock);
+	sock = again_lives(test, a, END_PORT);
+	sock_release(sock);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 2, 3);
+	rdm_recvs(test, a, 0, 3, AGAIN_LEN);
+	rdm_received(test, a, 0, 3, AGAIN_LEN);
+	sock_release(sock);
+	rdm_alone(test, a);
+}
+
+/* An operation whose answer would be read behind the tail completes in time. */
+static void end_again_answer(struct kunit *test)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct kvec kv = { t->out, AGAIN_LEN };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	struct socket *sock;
+
+	a->silence = 1000;
+	rdm_open(test, a, FI_MSG, 0);
+	msg.addr = rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 0, 2);
+	again_stalled(test, a, 1);
+	sock_release(sock);
+	sock = again_lives(test, a, END_PORT);
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(a->ep, &msg, FI_DELIVERY_COMPLETE), 0);
+	rdm_sent(test, a, 1, ETIMEDOUT);
+	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
+	rdm_received(test, a, 0, 2, AGAIN_LEN);
 	sock_release(sock);
 	rdm_alone(test, a);
 }
@@ -505,6 +561,8 @@ static struct kunit_case end_cases[] = {
 	KUNIT_CASE(end_accepted),
 	KUNIT_CASE_PARAM(end_last, end_last_gen_params),
 	KUNIT_CASE_PARAM(end_again, again_gen_params),
+	KUNIT_CASE(end_again_brief),
+	KUNIT_CASE(end_again_answer),
 	KUNIT_CASE(end_again_twice),
 	KUNIT_CASE(end_again_removed),
 	KUNIT_CASE(end_again_posted),

@@ -101,6 +101,10 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 		KUNIT_ASSERT_EQ(test, fi_set_val(&n->ep->fid,
 						 KOFI_VAL_CONNECT_TIMEOUT,
 						 &n->connect), 0);
+	if (n->silence)
+		KUNIT_ASSERT_EQ(test, fi_set_val(&n->ep->fid,
+						 KOFI_VAL_SILENCE_TIMEOUT,
+						 &n->silence), 0);
 	if (n->any)
 		KUNIT_ASSERT_EQ(test, fi_setname(&n->ep->fid, (void *)&any,
 						 sizeof(any)), 0);
