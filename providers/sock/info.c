@@ -218,6 +218,8 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 	info->domain_attr->max_ep_rx_ctx = info->domain_attr->max_ep_tx_ctx;
 	info->domain_attr->max_ep_srx_ctx = 65536;
 	info->domain_attr->cntr_cnt = 65536;
+	info->domain_attr->max_cntr_value = U64_MAX;
+	info->domain_attr->max_err_cntr_value = U64_MAX;
 	info->domain_attr->mr_iov_limit = UINT_MAX;
 	info->domain_attr->mr_cnt = U32_MAX;
 	info->domain_attr->caps = KSK_DOM_CAPS;

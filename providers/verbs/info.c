@@ -307,6 +307,8 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->max_ep_srx_ctx = dev->max_srq;
 	info->domain_attr->cntr_cnt = 65536;
+	info->domain_attr->max_cntr_value = U64_MAX;
+	info->domain_attr->max_err_cntr_value = U64_MAX;
 	/* a segment needs a page of its own, unless whole pages follow each other */
 	info->domain_attr->mr_iov_limit =
 		vrb_limit(dev->max_fast_reg_page_list_len);

@@ -22,6 +22,12 @@ static void input_getinfo(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	refused(fi_getinfo(FI_VERSION(2, 1), NULL, NULL, 0, NULL, NULL), -EINVAL);
 	refused(ct_getinfo(BAD_FLAG, hints, &info), -FI_EBADFLAGS);
+	/* counters have 64 bits */
+	hints->domain_attr->max_cntr_value = U64_MAX;
+	hints->domain_attr->max_err_cntr_value = U64_MAX;
+	KUNIT_EXPECT_EQ(test, ct_getinfo(0, hints, &info), 0);
+	fi_freeinfo(info);
+	info = NULL;
 	refused(fi_getinfo(FI_VERSION(99, 0), NULL, NULL, 0, NULL, &info),
 		-ENOSYS);
 	refused(fi_getinfo(FI_VERSION(2, 1), "not a number", "1", FI_NUMERICHOST,

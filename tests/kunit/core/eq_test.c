@@ -649,6 +649,47 @@ static void eq_deadlock_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
 }
 
+struct eq_place {
+	struct completion	done;
+	unsigned int		cpu;
+};
+
+static void eq_place_handle(struct fid_eq *eq, void *context)
+{
+	struct eq_place *place = context;
+	u32 event;
+	u8 byte;
+
+	place->cpu = raw_smp_processor_id();
+	while (fi_eq_read(eq, &event, &byte, 1, 0) > 0)
+		complete(&place->done);
+}
+
+/* FI_AFFINITY: the handler runs on the CPU in signaling_vector. */
+static void eq_place_test(struct kunit *test)
+{
+	struct eq_test *t = test->priv;
+	struct eq_place place;
+	struct fid_eq *eq;
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct fi_eq_attr attr = {
+			.flags = FI_WRITE | FI_AFFINITY, .signaling_vector = cpu,
+		};
+
+		init_completion(&place.done);
+		KUNIT_ASSERT_EQ(test, 0, kofi_eq_open(t->world->fabric, &attr,
+						      eq_place_handle, &eq, &place));
+		KUNIT_EXPECT_EQ(test, 1L, fi_eq_write(eq, 1, "x", 1, 0));
+		KUNIT_EXPECT_NE(test, 0UL,
+				wait_for_completion_timeout(&place.done,
+							    TEST_LIMIT(10 * HZ)));
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
+		KUNIT_EXPECT_EQ(test, cpu, place.cpu);
+	}
+}
+
 static struct kunit_case eq_cases[] = {
 	KUNIT_CASE(eq_open_test),
 	KUNIT_CASE(eq_control_test),
@@ -661,6 +702,7 @@ static struct kunit_case eq_cases[] = {
 	KUNIT_CASE(eq_readers_test),
 	KUNIT_CASE(eq_handler_test),
 	KUNIT_CASE(eq_deadlock_test),
+	KUNIT_CASE(eq_place_test),
 	{}
 };
 
