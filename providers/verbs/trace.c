@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The bodies of trace points, and lines of dynamic debug beside them. */
+/* Bodies of trace points, with the lines of dynamic debug at the same places. */
 #include <linux/kofi/debug.h>
 
 #include "tx.h"
