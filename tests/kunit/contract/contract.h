@@ -226,6 +226,7 @@ int ct_next_event(struct fid_eq *eq, struct ct_event *ev, int timeout_ms);
 void ct_expect_event(struct kunit *test, struct fid_eq *eq, u32 event);
 void ct_expect_no_event(struct kunit *test, struct fid_eq *eq);
 void ct_expect_ended(struct ct_pair *p);
+void ct_expect_removed(struct ct_pair *p, int n);
 
 /* operations */
 struct ct_op *ct_op(struct ct_pair *p);

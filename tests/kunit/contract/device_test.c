@@ -75,7 +75,7 @@ static void device_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_NOTIFY);
 	KUNIT_EXPECT_PTR_EQ(test, ev->entry.fid, &p->domain->fid);
-	ct_expect_ended(p);
+	ct_expect_removed(p, 1);
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), buf, 64), -ESHUTDOWN);
 	/* and everything can be closed as ever */
 	ct_pair_close(p);

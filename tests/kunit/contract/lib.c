@@ -733,6 +733,42 @@ void ct_expect_ended(struct ct_pair *p)
 	}
 }
 
+/**
+ * ct_expect_removed - expect the events of the removal of a device
+ * @p: the pair, with the test that fails otherwise
+ * @n: connections of the pair
+ *
+ * Each side gets FI_SHUTDOWN once for each connection. A passive endpoint on an address of
+ * an RDMA device, bound to the queue of side 1, reports ENODEV once. No others arrive.
+ */
+void ct_expect_removed(struct ct_pair *p, int n)
+{
+	int shutdowns, lost, side, listeners;
+	struct kunit *test = p->test;
+	struct ct_event ev;
+
+	for (side = 0; side < 2; side++) {
+		listeners = side && !ct_streams(p);
+		shutdowns = 0;
+		lost = 0;
+		while (shutdowns + lost < n + listeners) {
+			int ret = ct_next_event(p->side[side].eq, &ev, CT_TIMEOUT_MS);
+
+			KUNIT_ASSERT_GE_MSG(test, ret, 0, "%d shutdowns", shutdowns);
+			if (ret) {
+				KUNIT_EXPECT_PTR_EQ(test, ev.error.fid, &p->pep->fid);
+				KUNIT_EXPECT_EQ(test, ev.error.err, ENODEV);
+				lost++;
+			} else {
+				KUNIT_EXPECT_EQ(test, ev.event, FI_SHUTDOWN);
+				shutdowns++;
+			}
+		}
+		KUNIT_EXPECT_EQ(test, lost, listeners);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+}
+
 /* ----------------------------------------------------------------- objects */
 
 /**

@@ -323,37 +323,6 @@ static unsigned int rl_least(const struct rl_hand *hands, int n)
 	return least;
 }
 
-/*
- * Each side gets one FI_SHUTDOWN for each connection. The passive endpoint, bound to the
- * queue of side 1, reports once that it does not listen. No other events arrive.
- */
-static void rl_expect_events(struct ct_pair *p, int n)
-{
-	struct kunit *test = p->test;
-	int shutdowns, lost, side;
-	struct ct_event ev;
-
-	for (side = 0; side < 2; side++) {
-		shutdowns = 0;
-		lost = 0;
-		while (shutdowns + lost < n + side) {
-			int ret = ct_next_event(p->side[side].eq, &ev, CT_TIMEOUT_MS);
-
-			KUNIT_ASSERT_GE_MSG(test, ret, 0, "%d shutdowns", shutdowns);
-			if (ret) {
-				KUNIT_EXPECT_PTR_EQ(test, ev.error.fid, &p->pep->fid);
-				KUNIT_EXPECT_EQ(test, ev.error.err, ENODEV);
-				lost++;
-			} else {
-				KUNIT_EXPECT_EQ(test, ev.event, FI_SHUTDOWN);
-				shutdowns++;
-			}
-		}
-		KUNIT_EXPECT_EQ(test, lost, side);
-		ct_expect_no_event(p->test, p->side[side].eq);
-	}
-}
-
 static void rl_round(struct kunit *test, const struct rl_load *load,
 		     unsigned int round)
 {
@@ -383,7 +352,7 @@ static void rl_round(struct kunit *test, const struct rl_load *load,
 
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	if (load->turns[0] != rl_connect)
-		rl_expect_events(p, load->connects ? n : 1);
+		ct_expect_removed(p, load->connects ? n : 1);
 	if (round & 1)
 		KUNIT_EXPECT_EQ(test, link_add(), 0);
 	for (i = 0; i < n; i++)
