@@ -72,19 +72,19 @@ TRACE_EVENT(kofi_info_excluded,
 	TP_PROTO(const struct fi_info *info, const char *part),
 	TP_ARGS(info, part),
 	TP_STRUCT__entry(
-		__string(prov, info->fabric_attr->prov_name)
 		__string(domain, info->domain_attr->name)
 		__field(int, type)
+		__field(u32, protocol)
 		__string(part, part)
 	),
 	TP_fast_assign(
-		__assign_str(prov);
 		__assign_str(domain);
 		__entry->type = info->ep_attr->type;
+		__entry->protocol = info->ep_attr->protocol;
 		__assign_str(part);
 	),
-	TP_printk("%s %s type=%d by %s", __get_str(prov), __get_str(domain),
-		  __entry->type, __get_str(part))
+	TP_printk("%s type=%d protocol=%u by %s", __get_str(domain),
+		  __entry->type, __entry->protocol, __get_str(part))
 );
 
 TRACE_EVENT(kofi_ep_state,

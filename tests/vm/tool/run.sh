@@ -439,7 +439,7 @@ traced() {
 		expect_fail kofi info -p sock -c FI_HMEM || return
 	echo 0 >$trace/events/kofi/kofi_info_excluded/enable
 	cat $trace/trace
-	grep -q "kofi_info_excluded: sock eth0 type=[0-9]* by caps" $trace/trace
+	grep -q "kofi_info_excluded: eth0 type=[0-9]* protocol=[0-9]* by caps" $trace/trace
 }
 step traced-hints traced
 
