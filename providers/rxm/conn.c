@@ -39,7 +39,6 @@
 #include <linux/slab.h>
 
 #include "rxm.h"
-#include "rxm_trace.h"
 
 static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
 {
@@ -196,7 +195,7 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	struct rxm_op *op;
 	LIST_HEAD(queue);
 
-	trace_kofi_rxm_peer(c, "end", err);
+	rxm_conn_step(c, "end", err);
 	rxm_conn_drop(c, err);
 	spin_lock_irq(&c->lock);
 	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
@@ -332,7 +331,7 @@ static int rxm_conn_connect(struct rxm_conn *c)
 			  ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF);
 	rxm_conn_begin(c);
 	rxm_conn_set(c, RXM_CONNECTING);
-	trace_kofi_rxm_peer(c, "connect", 0);
+	rxm_conn_step(c, "connect", 0);
 	err = fi_connect(c->msg, &c->addr, &req, sizeof(req));
 free:
 	fi_freeinfo(info);
@@ -356,7 +355,7 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 	c->trying = false;
 	WRITE_ONCE(c->connects, c->connects + 1);
 	atomic64_inc(&c->ep->stats.connects);
-	trace_kofi_rxm_peer(c, "connected", 0);
+	rxm_conn_step(c, "connected", 0);
 	rxm_ops_connected(c);
 	if (READ_ONCE(c->tx_hold)) {
 		c->retry = jiffies + RXM_TX_HOLD;
@@ -455,7 +454,7 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 		rxm_reject(c->ep, info, RXM_REJ_REFUSED);
 	} else if (!err) {
 		rxm_conn_set(c, RXM_ACCEPTING);
-		trace_kofi_rxm_peer(c, "accept", 0);
+		rxm_conn_step(c, "accept", 0);
 		err = fi_accept(c->msg, &rsp, sizeof(rsp));
 	}
 	/* our transmits do not depend on the peer's attempt */

@@ -11,7 +11,10 @@
  */
 #include <linux/slab.h>
 
+#include <linux/kofi/debug.h>
+
 #include "rxm.h"
+#include "rxm_trace.h"
 
 static const struct rhashtable_params rxm_hash = {
 	.key_len		= sizeof_field(struct rxm_conn, addr),
@@ -66,6 +69,20 @@ void rxm_conn_fail(struct rxm_conn *c, int err)
 {
 	if (!cmpxchg(&c->err, 0, err))
 		rxm_conn_todo(c);
+}
+
+/**
+ * rxm_conn_step - trace a step of a connection
+ * @c: the connection
+ * @step: name of the step, a constant string
+ * @err: error of the step, or 0
+ *
+ * Context: any.
+ */
+void rxm_conn_step(struct rxm_conn *c, const char *step, int err)
+{
+	trace_kofi_rxm_peer(c, step, err);
+	kofi_dbg(&c->ep->base.obj, "%pISpc: %s: %d\n", &c->addr.sa, step, err);
 }
 
 /**

@@ -620,6 +620,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
 void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
+void rxm_conn_step(struct rxm_conn *c, const char *step, int err);
 void rxm_conn_violated(struct rxm_conn *c, const char *what);
 void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when);
 fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
