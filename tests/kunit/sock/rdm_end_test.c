@@ -344,6 +344,32 @@ static void again_stalled(struct kunit *test, struct rdm_node *n, unsigned long 
 	KUNIT_EXPECT_EQ(test, rdm_stalls(n), stalls);
 }
 
+/* Open an endpoint that knows the peer */
+static fi_addr_t again_open(struct kunit *test, struct rdm_node *n)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+
+	rdm_open(test, n, FI_MSG, 0);
+	return rdm_insert(test, n, &addr);
+}
+
+/* A life that has sent messages 0 to @to - 1, which have no receive */
+static struct socket *again_unread(struct kunit *test, struct rdm_node *n, int to)
+{
+	struct socket *sock = again_lives(test, n, END_PORT);
+
+	again_sends(test, sock, 0, to);
+	again_stalled(test, n, 1);
+	return sock;
+}
+
+/* Messages @from to @to - 1 are received in order. */
+static void again_receives(struct kunit *test, struct rdm_node *n, int from, int to)
+{
+	rdm_recvs(test, n, from, to, AGAIN_LEN);
+	rdm_received(test, n, from, to, AGAIN_LEN);
+}
+
 /*
  * A peer that has restarted is accepted, although a message of its former life has no
  * receive. If it had closed, all that it has sent is received, before what it sends now.
@@ -364,9 +390,7 @@ static void end_again(struct kunit *test)
 	rdm_open(test, a, FI_MSG, 0);
 	if (p->known)
 		rdm_insert(test, a, &addr);
-	sock = again_lives(test, a, END_PORT);
-	again_sends(test, sock, 0, 2);
-	again_stalled(test, a, 1);
+	sock = again_unread(test, a, 2);
 	old = again_ends(sock, p->end);
 
 	sock = again_lives(test, a, END_PORT);
@@ -381,8 +405,7 @@ static void end_again(struct kunit *test)
 		rdm_sent(test, a, 1, 0);
 		KUNIT_EXPECT_EQ(test, live_raw_recv(sock, &byte, 1), 1);
 	}
-	rdm_recvs(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
-	rdm_received(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
+	again_receives(test, a, lost ? 2 : 0, 4);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
 	sock_release(sock);
 	rdm_alone(test, a);
@@ -392,23 +415,18 @@ static void end_again(struct kunit *test)
 /* A second life that has sent nothing does not cut off messages of the first one. */
 static void end_again_brief(struct kunit *test)
 {
-	const struct sockaddr_in addr = again_addr(END_PORT);
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket *sock;
 
-	rdm_open(test, a, FI_MSG, 0);
-	rdm_insert(test, a, &addr);
-	sock = again_lives(test, a, END_PORT);
-	again_sends(test, sock, 0, 2);
-	again_stalled(test, a, 1);
+	again_open(test, a);
+	sock = again_unread(test, a, 2);
 	sock_release(sock);
 	sock = again_lives(test, a, END_PORT);
 	sock_release(sock);
 	sock = again_lives(test, a, END_PORT);
 	again_sends(test, sock, 2, 3);
-	rdm_recvs(test, a, 0, 3, AGAIN_LEN);
-	rdm_received(test, a, 0, 3, AGAIN_LEN);
+	again_receives(test, a, 0, 3);
 	sock_release(sock);
 	rdm_alone(test, a);
 }
@@ -416,7 +434,6 @@ static void end_again_brief(struct kunit *test)
 /* An operation whose answer would be read behind the tail completes in time. */
 static void end_again_answer(struct kunit *test)
 {
-	const struct sockaddr_in addr = again_addr(END_PORT);
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct kvec kv = { t->out, AGAIN_LEN };
@@ -424,17 +441,13 @@ static void end_again_answer(struct kunit *test)
 	struct socket *sock;
 
 	a->silence = 1000;
-	rdm_open(test, a, FI_MSG, 0);
-	msg.addr = rdm_insert(test, a, &addr);
-	sock = again_lives(test, a, END_PORT);
-	again_sends(test, sock, 0, 2);
-	again_stalled(test, a, 1);
+	msg.addr = again_open(test, a);
+	sock = again_unread(test, a, 2);
 	sock_release(sock);
 	sock = again_lives(test, a, END_PORT);
 	KUNIT_ASSERT_EQ(test, fi_sendmsg(a->ep, &msg, FI_DELIVERY_COMPLETE), 0);
 	rdm_sent(test, a, 1, ETIMEDOUT);
-	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
-	rdm_received(test, a, 0, 2, AGAIN_LEN);
+	again_receives(test, a, 0, 2);
 	sock_release(sock);
 	rdm_alone(test, a);
 }
@@ -442,14 +455,12 @@ static void end_again_answer(struct kunit *test)
 /* Of two former lives the older one is given up. */
 static void end_again_twice(struct kunit *test)
 {
-	const struct sockaddr_in addr = again_addr(END_PORT);
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket *sock;
 	int i;
 
-	rdm_open(test, a, FI_MSG, 0);
-	rdm_insert(test, a, &addr);
+	again_open(test, a);
 	for (i = 0; i < 3; i++) {
 		sock = again_lives(test, a, END_PORT);
 		again_sends(test, sock, i, i + 1);
@@ -458,8 +469,7 @@ static void end_again_twice(struct kunit *test)
 		again_stalled(test, a, 1);
 		sock_release(sock);
 	}
-	rdm_recvs(test, a, 1, 3, AGAIN_LEN);
-	rdm_received(test, a, 1, 3, AGAIN_LEN);
+	again_receives(test, a, 1, 3);
 	sock_release(sock);
 	rdm_alone(test, a);
 }
@@ -467,18 +477,14 @@ static void end_again_twice(struct kunit *test)
 /* Removing its address ends both lives of a peer. */
 static void end_again_removed(struct kunit *test)
 {
-	const struct sockaddr_in addr = again_addr(END_PORT);
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket *sock;
 	fi_addr_t peer;
 	u8 byte;
 
-	rdm_open(test, a, FI_MSG, 0);
-	peer = rdm_insert(test, a, &addr);
-	sock = again_lives(test, a, END_PORT);
-	again_sends(test, sock, 0, 2);
-	again_stalled(test, a, 1);
+	peer = again_open(test, a);
+	sock = again_unread(test, a, 2);
 	sock_release(sock);
 	sock = again_lives(test, a, END_PORT);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 2);
@@ -528,8 +534,7 @@ static void end_again_posted(struct kunit *test)
 	rdm_sent(test, a, 1, 0);
 	/* not ahead of the former life's */
 	again_sends(test, conn, 1, 2);
-	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
-	rdm_received(test, a, 0, 2, AGAIN_LEN);
+	again_receives(test, a, 0, 2);
 	sock_release(conn);
 	sock_release(listener);
 	rdm_alone(test, a);
@@ -538,21 +543,16 @@ static void end_again_posted(struct kunit *test)
 /* Others that say they are the peer do not end the connection of one that is alive. */
 static void end_again_alive(struct kunit *test)
 {
-	const struct sockaddr_in addr = again_addr(END_PORT);
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket *sock;
 
-	rdm_open(test, a, FI_MSG, 0);
-	rdm_insert(test, a, &addr);
-	sock = again_lives(test, a, END_PORT);
-	again_sends(test, sock, 0, 1);
-	again_stalled(test, a, 1);
+	again_open(test, a);
+	sock = again_unread(test, a, 1);
 	KUNIT_EXPECT_NULL(test, again_life(test, a, END_PORT, AGAIN_MS));
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "restarts"), 0);
 	again_sends(test, sock, 1, 2);
-	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
-	rdm_received(test, a, 0, 2, AGAIN_LEN);
+	again_receives(test, a, 0, 2);
 	sock_release(sock);
 	rdm_alone(test, a);
 }
