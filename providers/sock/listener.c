@@ -98,7 +98,7 @@ static void ksk_listener_resume(struct ksk_listener *l)
 
 	list_for_each_entry(req, &l->reqs, node)
 		if (req->state == KSK_REQ_WAITING) {
-			req->state = KSK_REQ_PENDING;
+			WRITE_ONCE(req->state, KSK_REQ_PENDING);
 			mod_delayed_work(ksk_wq_for(&l->tun), &req->work, 0);
 			return;
 		}
@@ -157,7 +157,7 @@ static bool ksk_req_deliver(struct ksk_req *req)
 		goto unlock;
 	stays = true;
 	if (l->delivered >= l->backlog) {
-		req->state = KSK_REQ_WAITING;
+		WRITE_ONCE(req->state, KSK_REQ_WAITING);
 	} else if (l->ops->deliver(req, prepared)) {
 		prepared = NULL;
 		WRITE_ONCE(req->state, KSK_REQ_DELIVERED);
@@ -417,7 +417,7 @@ static void ksk_listener_evict(struct ksk_listener *l)
 	if (wait > 0) {
 		queue_delayed_work(ksk_wq_for(&l->tun), &l->work, wait);
 	} else if (time_before(jiffies, req->deadline)) {
-		req->state = KSK_REQ_EVICTED;
+		WRITE_ONCE(req->state, KSK_REQ_EVICTED);
 		WRITE_ONCE(req->deadline, jiffies);
 		/* its work item makes room, and queues the listener's again */
 		mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
