@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Lines for dynamic debug: refusals, changes of state, and lost connections, with the
- * number of the object. "module kofi_sock +p" prints those of kofi_sock. A line that is
+ * number of the object. "module kofi_sock +p" prints the lines of kofi_sock. A line that is
  * off costs a static key; paths of data have none.
  */
 #ifndef _LINUX_KOFI_DEBUG_H
