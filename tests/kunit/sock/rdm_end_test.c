@@ -494,7 +494,20 @@ static void end_again_removed(struct kunit *test)
 	rdm_alone(test, a);
 }
 
-/* What has not begun goes to the next connection, which is made for it. */
+/* Wait for the peer's FIN, which may arrive on another CPU. */
+static bool again_closed(struct ksk_conn *c)
+{
+	unsigned long end = jiffies + LIVE_JIFFIES;
+
+	while (!(READ_ONCE(c->sock->sk->sk_shutdown) & RCV_SHUTDOWN)) {
+		if (time_after(jiffies, end))
+			return false;
+		schedule_timeout_uninterruptible(1);
+	}
+	return true;
+}
+
+/* An operation that has not begun goes to the next connection, which is made for it. */
 static void end_again_posted(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
@@ -515,11 +528,11 @@ static void end_again_posted(struct kunit *test)
 	again_stalled(test, a, 1);
 	c = &list_first_entry(&ksk_rdm(ksk_ep(a->ep))->conns, struct ksk_peer, node)->conn;
 	kernel_sock_shutdown(sock, SHUT_WR);
+	KUNIT_ASSERT_TRUE(test, again_closed(c));
 
-	/* who has the socket is to send it, and is told of the request */
+	/* the owner of the socket sends the operation, and handles the request first */
 	lock_sock(c->sock->sk);
 	rdm_sends(test, a, peer, 0, 1, AGAIN_LEN);
-	KUNIT_EXPECT_TRUE(test, c->sock->sk->sk_shutdown & RCV_SHUTDOWN);
 	c->ops->closed(c);
 	release_sock(c->sock->sk);
 	sock_release(sock);
