@@ -86,6 +86,7 @@ crossed() {	# two endpoints, each of them the other's only peer, and its address
 }
 peers() {	# PROVIDER
 	long="-e rdm -p $1 -S 64 -I 100000000"
+	urgent
 	# shellcheck disable=SC2086
 	server $long
 	retry listens 47592
@@ -166,6 +167,7 @@ silent() {	# a server that says nothing
 }
 step kill-waiting-for-address silent
 transfer() {	# SERVER CLIENT THERE SENTENCE: the client is killed, the server has to notice
+	urgent
 	# shellcheck disable=SC2086
 	server $1 -S 64 -I 100000000
 	retry listens 47592
