@@ -32,6 +32,7 @@
 
 #include <linux/kofi/lib.h>
 
+#include "conn.h"
 #include "proto.h"
 
 #define KSK_INJECT_MAX		128
@@ -136,27 +137,10 @@ int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
 int ksk_domain_init(void);
 void ksk_domain_exit(void);
 
-struct ksk_conn;
-struct ksk_ep;
 struct ksk_listener;
 struct ksk_req;
-struct ksk_unexpected;
 
 /* --------------------------------------------------------------- socket.c */
-
-/**
- * struct ksk_cbs - callbacks of a socket before they were replaced
- * @data_ready: original sk_data_ready
- * @write_space: original sk_write_space
- * @state_change: original sk_state_change
- * @error_report: original sk_error_report
- */
-struct ksk_cbs {
-	void	(*data_ready)(struct sock *sk);
-	void	(*write_space)(struct sock *sk);
-	void	(*state_change)(struct sock *sk);
-	void	(*error_report)(struct sock *sk);
-};
 
 int ksk_socket_create(struct net *net, int family, int type, int ifindex,
 		      struct socket **sockp);
@@ -222,78 +206,11 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 
 /* ------------------------------------------------------------------- tx.c */
 
-/**
- * struct ksk_txop - a posted transmit
- * @ubuf: reference from packets that hold the pages of the operation
- * @tag: tag of a tagged message
- * @inv_key: key of the peer that the message invalidates
- * @peer: destination of a datagram
- * @rma: memory of the peer
- * @context: context for the completion. The members from here on are used by every
- *	operation, and share as few cache lines as possible.
- * @data: word for the peer's completion
- * @flags: flags of the post
- * @seq: number in the order of frames; wraps
- * @err: result of the operation on the stream, a positive error code or 0
- * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE; an announced tagged message
- *	becomes _RTS, and _DATA when the peer asks for it
- * @ctx: context of an announced message, 0 for other operations
- * @rma_count: entries of @rma
- * @ack: the operation completes when the peer has acknowledged it
- * @zc: pages are sent without a copy, and @ubuf counts their references
- * @zc_copied: the network has copied some of the pages
- * @conn: connection of the operation
- * @node: entry of a list of posted operations, or of those that wait for an answer
- * @free: entry of ksk_ep.tx_free while unused
- * @cur: position in the payload, or in the memory that the response to a read
- *	fills. Injected payload is copied over segments of @cur that it does not
- *	need, see ksk_tx_inject().
- *
- * The endpoint's iov_limit and inject_size determine the size of a record.
- */
-struct ksk_txop {
-	struct ubuf_info	ubuf;
-	union {
-		struct {
-			u64	tag;
-			u64	inv_key;
-		};
-		union kofi_ip	peer;
-		struct fi_rma_iov rma[KSK_RMA_MAX];
-	};
-	void			*context ____cacheline_aligned_in_smp;
-	u64			data;
-	u64			flags;
-	u32			seq;
-	int			err;
-	u8			op;
-	u8			ctx;
-	u8			rma_count;
-	bool			ack;
-	bool			zc;
-	bool			zc_copied;
-	struct ksk_conn		*conn;
-	union {
-		struct list_head	node;
-		struct llist_node	free;
-	};
-	struct kofi_cursor	cur;
-};
-
-/* Segments of a vector that are sent in one call with their header */
-#define KSK_TX_GATHER	4
-
 #define KSK_BURST		8	/* frames sent in one call */
 #define KSK_BURST_HDR		56	/* bytes of a header with one rma segment */
 static_assert(sizeof(struct ksk_hdr) + 8 + 8 + sizeof(struct ksk_rma) <=
 	      KSK_BURST_HDR);
 #define KSK_BURST_PAYLOAD	SZ_8K
-
-/* Header and the first segments of a payload, as one array */
-union ksk_tx_vec {
-	struct kvec	kv[1 + KSK_TX_GATHER];
-	struct bio_vec	bv[1 + KSK_TX_GATHER];
-};
 
 /**
  * struct ksk_burst - short frames that are sent in one call
@@ -317,13 +234,6 @@ struct ksk_burst {
 	u8		hdr[KSK_BURST][KSK_BURST_HDR];
 };
 
-/* Bytes of payload behind an operation's header */
-static __always_inline u64 ksk_txop_payload(const struct ksk_txop *op)
-{
-	return op->op == KSK_OP_READ_REQ || op->op == KSK_OP_RTS ?
-	       0 : op->cur.len;
-}
-
 /**
  * struct ksk_post - parameters of a post that struct fi_msg lacks
  * @op: KSK_OP_*
@@ -344,13 +254,6 @@ struct ksk_post {
 #define KSK_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
 #define KSK_TX_OUT_FLAGS (KSK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
 			 KOFI_NO_COMPLETION | KSK_TX_LEVELS)
-
-/* State of the sender. Changes with the socket locked. */
-enum ksk_tx_state {
-	KSK_TX_IDLE,		/* no sender; the next post sends */
-	KSK_TX_ACTIVE,		/* one sender, which checks for new operations before it stops */
-	KSK_TX_SPACE,		/* the socket is full, and will call sk_write_space */
-};
 
 void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 		   size_t budget, struct iov_iter *to);
@@ -393,24 +296,6 @@ void ksk_zc_wait(struct ksk_conn *c);
 
 /* ------------------------------------------------------------------ rma.c */
 
-/**
- * struct ksk_rsp - a read of the peer that waits for our response
- * @acks: acknowledgments that are sent before it
- * @payload: bytes of the response
- * @count: entries of @seg
- * @cur: entry of @seg that is being sent
- * @reserved: a slot of the completion queue is reserved: the read will be reported
- * @seg: memory that is read; its remaining length shrinks as it is sent
- */
-struct ksk_rsp {
-	u64			acks;
-	u64			payload;
-	u8			count;
-	u8			cur;
-	bool			reserved;
-	struct kofi_target	seg[KSK_RMA_MAX];
-};
-
 extern const struct fi_ops_rma ksk_rma_ops;
 
 void ksk_rma_prepare(struct ksk_conn *c);
@@ -426,82 +311,6 @@ void ksk_rma_written(struct ksk_conn *c);
 void ksk_rma_flush(struct ksk_conn *c);
 
 /* ------------------------------------------------------------------- rx.c */
-
-/**
- * struct ksk_frame - a decoded header
- * @op: KSK_OP_*
- * @flags: KSK_F_*
- * @ack: the frame is an acknowledgment
- * @ctx: context of a rendezvous
- * @rma_count: entries of @rma
- * @hdr_size: bytes of the header
- * @payload: bytes of the payload
- * @announced: bytes of the message that KSK_OP_RTS announces
- * @data: word of KSK_F_CQ_DATA
- * @inv_key: word of KSK_F_REMOTE_INV
- * @tag: tag of a tagged message
- * @rma: segments of a read request or write
- */
-struct ksk_frame {
-	u8	op;
-	u16	flags;
-	bool	ack;
-	u8	ctx;
-	u8	rma_count;
-	u8	hdr_size;
-	u64	payload;
-	u64	announced;
-	u64	data;
-	u64	inv_key;
-	u64	tag;
-	struct {
-		u64	addr;
-		u64	len;
-		u64	key;
-	} rma[KSK_RMA_MAX];
-};
-
-/**
- * struct ksk_rx - receive side of a stream; used with the socket locked
- * @have: bytes of the header in @hdr
- * @want: bytes of the header that @have must reach
- * @hdr: header of the current frame
- * @frame: decoded header, once it is complete
- * @in_frame: the header is complete, the payload is not
- * @stalled: the header is complete, but the frame needs a receive, a slot of the
- *	completion queue, or room for another response
- * @reserved: the write will be reported, and its slot is reserved
- * @cur: next entry of @seg
- * @err: reason why the stream must be terminated, a positive error code
- * @op: receive that takes the payload, NULL to discard it
- * @unexpected: message without a receive that is stored
- * @read: our read that the payload answers
- * @left: bytes of payload that have not arrived
- * @lost: bytes of payload that did not fit
- * @budget: bytes that may still be read in this run; a frame costs
- *	KSK_FRAME_COST more
- * @seg: our memory to which the payload is written
- * @slot: waiter for a slot of the completion queue
- */
-struct ksk_rx {
-	unsigned int		have;
-	unsigned int		want;
-	u8			hdr[KSK_HDR_MAX];
-	struct ksk_frame	frame;
-	bool			in_frame;
-	bool			stalled;
-	bool			reserved;
-	u8			cur;
-	int			err;
-	struct kofi_rxop	*op;
-	struct ksk_unexpected	*unexpected;
-	struct ksk_txop	*read;
-	u64			left;
-	u64			lost;
-	long			budget;
-	struct kofi_target	seg[KSK_RMA_MAX];
-	struct kofi_cq_wait	slot;
-};
 
 void ksk_rx_init(struct ksk_rx *rx);
 void ksk_rx_setup(struct ksk_conn *c);
@@ -520,266 +329,6 @@ enum ksk_down {
 	KSK_DOWN_ABORT,		/* by a reset; TCP discards its data */
 };
 
-/* Phase of a connection; changes with its socket locked */
-enum ksk_conn_phase {
-	KSK_CONN_UNUSED,	/* no socket */
-	KSK_CONN_CONNECTING,	/* TCP connects */
-	KSK_CONN_REQUESTING,	/* request sent, no answer yet */
-	KSK_CONN_REQUESTED,	/* request received, not accepted yet */
-	KSK_CONN_ESTABLISHED,
-	KSK_CONN_DEAD,		/* everything has been completed */
-};
-
-/* ksk_conn.flags */
-enum {
-	KSK_CONN_HALF_SENT,	/* flushed in the middle of a frame */
-	KSK_CONN_PUSH,		/* data that FI_MORE holds back has waited long enough */
-	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
-	KSK_CONN_MEMORY,	/* the receiver waits for memory */
-	KSK_CONN_WOKEN,		/* announced messages may have their receives */
-	KSK_CONN_IDLE,		/* it will be closed, unless it is used again */
-	KSK_CONN_ASKED,		/* the peer has requested another connection */
-	KSK_CONN_TAIL,		/* replaced, and only read (idle.c) */
-	KSK_CONN_BEHIND,	/* not read before the tail of its peer */
-};
-
-/**
- * struct ksk_conn_ops - functions of a connection's owner
- * @start: connect before there is a socket, with the mutex held; returns 0 or an error
- * @established: both peers have agreed; @data is the peer's private data
- * @failed: they have not agreed; a positive error code, and the peer's private data
- * @ended: an established connection has been terminated
- * @hand_over: move operations that have not begun before the termination; others fail
- * @unused: test whether a connection that was marked as idle can be closed
- * @retired: an idle connection is being closed
- * @closing: limit the time for closing a connection that begins no frames
- * @closed: replace a connection that the peer has closed and requests again
- * @many: the owner may have other connections to the same endpoint: messages without a
- *	receive are stored, and operations fail with the reason of the termination
- *
- * All run in process context and, except @start, with the socket locked, if there is one.
- */
-struct ksk_conn_ops {
-	int	(*start)(struct ksk_conn *c);
-	void	(*established)(struct ksk_conn *c, const void *data, size_t len);
-	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
-			  const void *data, size_t len);
-	void	(*ended)(struct ksk_conn *c);
-	void	(*hand_over)(struct ksk_conn *c);
-	bool	(*unused)(struct ksk_conn *c);
-	void	(*retired)(struct ksk_conn *c);
-	void	(*closing)(struct ksk_conn *c);
-	void	(*closed)(struct ksk_conn *c);
-	bool	many;
-};
-
-/**
- * struct ksk_conn_stats - statistics; change with the socket locked
- * @tx_frames: frames sent, including acknowledgments
- * @tx_bytes: bytes sent, including headers
- * @tx_acks: acknowledgments sent
- * @tx_responses: responses to reads of the peer
- * @tx_held: operations that waited for answers to earlier ones
- * @tx_inline: runs of the sender in a post, a callback or a softirq
- * @tx_work: runs of the sender in the work item
- * @tx_full: runs of the sender that stopped because the socket was full
- * @tx_retries: runs counted by @tx_full that a timer repeats
- * @tx_bursts: calls of TCP with several frames
- * @tx_rendezvous: tagged messages announced before they were sent
- * @tx_pushes: segments that %FI_MORE held back, sent as nothing followed
- * @tx_zc_bytes: bytes of payload sent without a copy
- * @tx_copy_bytes: bytes of payload copied to the socket
- * @tx_zc_copied: operations sent without a copy that the network has copied
- * @rx_frames: frames received, including acknowledgments
- * @rx_bytes: bytes received, including headers
- * @rx_acks: acknowledgments received
- * @rx_responses: reads answered by the peer
- * @rx_stalls: frames that waited for a receive or for a slot
- * @rx_unexpected: messages without a receive that were stored
- * @rx_full: reads of the peer that waited, as too many others were unanswered
- * @rx_truncated: messages longer than their receive
- * @rx_budget: runs of the receiver that used up their budget
- * @violations: protocol errors of the peer
- */
-struct ksk_conn_stats {
-	unsigned long	tx_frames;
-	unsigned long	tx_bytes;
-	unsigned long	tx_acks;
-	unsigned long	tx_responses;
-	unsigned long	tx_held;
-	unsigned long	tx_inline;
-	unsigned long	tx_work;
-	unsigned long	tx_full;
-	unsigned long	tx_retries;
-	unsigned long	tx_bursts;
-	unsigned long	tx_rendezvous;
-	unsigned long	tx_pushes;
-	unsigned long	tx_zc_bytes;
-	unsigned long	tx_copy_bytes;
-	unsigned long	tx_zc_copied;
-	unsigned long	rx_frames;
-	unsigned long	rx_bytes;
-	unsigned long	rx_acks;
-	unsigned long	rx_responses;
-	unsigned long	rx_stalls;
-	unsigned long	rx_unexpected;
-	unsigned long	rx_full;
-	unsigned long	rx_truncated;
-	unsigned long	rx_budget;
-	unsigned long	violations;
-};
-
-static inline void ksk_stat_add(unsigned long *stat, unsigned long n)
-{
-	/* readers have no lock; a marked store would take three instructions, not one */
-	data_race(*stat += n);
-}
-
-static inline void ksk_stat_inc(unsigned long *stat)
-{
-	ksk_stat_add(stat, 1);
-}
-
-/**
- * struct ksk_conn - a connection and its stream
- * @ep: endpoint of the connection
- * @ops: functions of its owner
- * @sock: socket, from connect or adoption until it is freed
- * @flags: KSK_CONN_HALF_SENT and the following bits
- * @phase: enum ksk_conn_phase
- * @dead: reason why the stream must be terminated, a positive error code; set once
- * @ext: KSK_EXT_* that both peers know
- * @in_poll: number of running calls of @poll
- * @be: words on the wire are big-endian
- * @in_work: @work owns the socket, or did and has not scheduled @poll yet
- * @poll: runs the receiver and the sender in softirq context
- * @work: runs the sender in process context, and everything that must sleep
- * @wq: work queue of @work and @watch; may change until it connects
- * @retry: wakes the sender when no acknowledgment will, and pushes out data that
- *	%FI_MORE holds back
- * @mutex: serialises control calls
- * @saved: original callbacks of the socket
- * @watch: connect timeout, then supervision of a peer that does not answer
- * @watch_base: last time at which nothing was unanswered, in tcp_jiffies32
- * @watch_rx_base: last time at which bytes arrived or none were awaited, in tcp_jiffies32
- * @watch_rx: number of received bytes at @watch_rx_base
- * @cm: request being sent or answer being received, NULL afterwards
- * @tx_lock: protects @tx_closed, @tx_posted and @tx_nposted
- * @tx_closed: posts are refused; changes with the socket locked, too
- * @tx_posted: operations posted without the socket's lock, oldest first; newer
- *	than those in @tx_queue
- * @tx_nposted: length of @tx_posted
- * @tx_queue: operations not begun, oldest first. The members from here on are used
- *	with the socket locked.
- * @tx_nqueued: length of @tx_queue
- * @tx_wait: sent operations that wait for an acknowledgment, oldest first
- * @tx_reads: sent reads that wait for the response, oldest first
- * @tx_state: enum ksk_tx_state
- * @tx_nreads: length of @tx_reads, plus one for a read that is being sent
- * @tx_seq: number of the next operation
- * @tx_acks: number of acknowledgments to send behind all responses
- * @zc_min: least bytes for which pages are sent without a copy, 0 for never
- * @retired: no frame may begin, as one of the two directions is closed
- * @rndv: state of announced messages, NULL unless both peers support them
- * @rndv_min: least bytes for which tagged messages are announced
- * @rndv_out: announced operations with a payload that has not been sent
- * @rndv_granted: announced messages with a receive, for which no payload has begun
- * @rndv_todo: frames to send that ask for payloads, and payloads to send
- * @tx_op: operation of the current frame. The sender owns the members from here on.
- * @tx_rsp: response of the current frame
- * @tx_cts: context of the current frame, a KSK_OP_CTS, or 0
- * @tx_held: the oldest operation must wait for answers to earlier ones
- * @tx_hdr: header of the current frame
- * @tx_hdr_len: length of @tx_hdr, 0 without a current frame
- * @tx_hdr_off: bytes of @tx_hdr that have been sent
- * @tx_left: bytes of the current payload that have not been sent
- * @tx_id: number of the next frame
- * @tx_corked: the socket may hold back the last bytes until more follow
- * @zc_out: operations with pages that the network may hold
- * @zc_users: operations counted by @zc_out, and those that are being completed
- * @zc_skip: operations to copy before pages are sent again without a copy
- * @tx_msg: argument for TCP; kept here, as a local one must be cleared each time
- * @tx_vec: vector of @tx_msg
- * @rsps: ring of %KSK_READS_MAX responses, NULL before the peer's first read; with
- *	the socket locked
- * @rsp_first: index of the oldest response
- * @rsp_count: number of responses, including the one that is being sent
- * @rxmsg: message of the stream, during the search for its receive
- * @rx: receive side of the stream
- * @stats: statistics
- */
-struct ksk_conn {
-	struct ksk_ep		*ep;
-	const struct ksk_conn_ops *ops;
-	struct socket		*sock;
-	unsigned long		flags;
-	int			phase;
-	int			dead;
-	u32			ext;
-	atomic_t		in_poll;
-	bool			be;
-	bool			in_work;
-	struct irq_poll		poll;
-	struct work_struct	work;
-	struct workqueue_struct	*wq;
-	struct timer_list	retry;
-
-	/* seldom used */
-	struct mutex		mutex;	/* control calls */
-	struct ksk_cbs		saved;
-	struct delayed_work	watch;
-	u32			watch_base;
-	u32			watch_rx_base;
-	unsigned long		watch_rx;
-	struct ksk_cm		*cm;
-
-	/* operations posted without the socket's lock */
-	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
-	bool			tx_closed;
-	unsigned int		tx_nposted;
-	struct list_head	tx_posted;
-
-	struct list_head	tx_queue;
-	struct list_head	tx_wait;
-	struct list_head	tx_reads;
-	int			tx_state;
-	unsigned int		tx_nqueued;
-	unsigned int		tx_nreads;
-	unsigned int		zc_min;
-	u32			tx_seq;
-	u64			tx_acks;
-	bool			retired;
-	struct ksk_rndv		*rndv;
-	unsigned int		rndv_min;
-	unsigned int		rndv_out;
-	unsigned int		rndv_granted;
-	unsigned int		rndv_todo;
-
-	struct ksk_txop		*tx_op;
-	struct ksk_rsp		*tx_rsp;
-	bool			tx_held;
-	u8			tx_cts;
-	u8			tx_hdr[KSK_HDR_MAX];
-	u8			tx_hdr_len;
-	u8			tx_hdr_off;
-	u8			tx_id;
-	bool			tx_corked;
-	atomic_t		zc_out;
-	atomic_t		zc_users;
-	unsigned int		zc_skip;
-	u64			tx_left;
-	struct msghdr		tx_msg;
-	union ksk_tx_vec	tx_vec;
-
-	struct ksk_rsp		*rsps;
-	unsigned int		rsp_first;
-	unsigned int		rsp_count;
-
-	struct kofi_rxmsg	rxmsg ____cacheline_aligned_in_smp;
-	struct ksk_rx		rx;
-	struct ksk_conn_stats	stats;
-};
-
 void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 		   const struct ksk_conn_ops *ops);
 void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase);
@@ -787,27 +336,6 @@ void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
 int ksk_conn_down(struct ksk_conn *c, enum ksk_down how);
 void ksk_conn_close(struct ksk_conn *c);
 void ksk_conn_exit(struct ksk_conn *c);
-
-/* Count an acknowledgment to send. The caller of the receiver runs the sender. */
-static inline void ksk_tx_ack(struct ksk_conn *c)
-{
-	c->tx_acks++;
-}
-
-/**
- * ksk_tx_ready - test whether the receiver has made work for the sender
- * @c: the connection
- *
- * The caller of the receiver tests it, and then runs the sender.
- *
- * Context: locked.
- * Return: true if there is something to send, or if an operation that waited may
- * now begin.
- */
-static inline bool ksk_tx_ready(const struct ksk_conn *c)
-{
-	return c->tx_acks || c->rsp_count || c->tx_held || c->rndv_todo;
-}
 
 /* ------------------------------------------------------------------- ep.c */
 
