@@ -259,7 +259,7 @@ int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 	ksk_cm_format(c->cm, KSK_CM_REQUEST, ext, data, len);
 	ksk_cm_step(&c->ep->base.obj, "connect", 0);
 	ksk_conn_attach(c, sock, KSK_CONN_CONNECTING);
-	queue_delayed_work(c->wq, &c->watch,
+	queue_delayed_work(c->wq, &c->watch.work,
 			   msecs_to_jiffies(c->ep->tun.connect_timeout));
 	err = kernel_connect(sock, (void *)&dest, kofi_ip_len(&dest.sa),
 			     O_NONBLOCK);

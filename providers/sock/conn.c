@@ -243,7 +243,7 @@ static bool ksk_conn_end(struct ksk_conn *c)
 
 	/* only a reset empties TCP's queue, and so gives back pages that are in it */
 	return (err != ESHUTDOWN && err != ECANCELED) ||
-	       atomic_read(&c->zc_out) ||
+	       atomic_read(&c->zc.out) ||
 	       test_bit(KSK_CONN_HALF_SENT, &c->flags);
 }
 
@@ -434,8 +434,8 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 {
 	const struct kofi_rxq *q = &c->ep->rxq;
 
-	return !list_empty(&c->tx_wait) || c->tx_nreads || c->rndv_out ||
-	       c->rndv_granted ||
+	return !list_empty(&c->tx.wait) || c->tx.nreads || c->rndv.out ||
+	       c->rndv.granted ||
 	       (!c->ops->many && q->ops && !kofi_rxq_empty(q));
 }
 
@@ -461,14 +461,14 @@ static void ksk_conn_watch_rx(struct ksk_conn *c)
 		err = ESHUTDOWN;
 		if ((sk->sk_shutdown & RCV_SHUTDOWN) && ksk_conn_waits(c))
 			ms = tun->silence_timeout;
-	} else if ((rx->have || c->rndv_granted) &&
+	} else if ((rx->have || c->rndv.granted) &&
 		   skb_queue_empty(&sk->sk_receive_queue)) {
 		ms = tun->frame_timeout;
 	}
-	if (!ms || c->watch_rx != c->stats.rx_bytes) {
-		c->watch_rx = c->stats.rx_bytes;
-		c->watch_rx_base = tcp_jiffies32;
-	} else if (tcp_jiffies32 - c->watch_rx_base >
+	if (!ms || c->watch.rx_bytes != c->stats.rx_bytes) {
+		c->watch.rx_bytes = c->stats.rx_bytes;
+		c->watch.rx_base = tcp_jiffies32;
+	} else if (tcp_jiffies32 - c->watch.rx_base >
 		   ksk_conn_watch_limit(sk, ms)) {
 		ksk_conn_abort(c, err);
 	}
@@ -485,8 +485,8 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 	if (!tcp_sk(sk)->packets_out)
 		limit += HZ;
 	if (!ksk_conn_unanswered(sk))
-		c->watch_base = now;
-	else if (now - c->watch_base > limit &&
+		c->watch.base = now;
+	else if (now - c->watch.base > limit &&
 		 now - tcp_sk(sk)->rcv_tstamp > limit)
 		ksk_conn_abort(c, ETIMEDOUT);
 	ksk_conn_watch_rx(c);
@@ -502,13 +502,13 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		/* this watch judges the peer, not TCP's limit of probes */
 		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
 	}
-	queue_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
+	queue_delayed_work(c->wq, &c->watch.work, ksk_conn_watch_period(c));
 }
 
 static void ksk_conn_watch(struct work_struct *work)
 {
 	struct ksk_conn *c = container_of(to_delayed_work(work),
-					  struct ksk_conn, watch);
+					  struct ksk_conn, watch.work);
 	struct sock *sk = c->sock->sk;
 
 	lock_sock(sk);
@@ -540,9 +540,9 @@ void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 	trace_kofi_sock_peer(c, "connected", 0);
 	ksk_rx_init(&c->rx);
 	c->phase = KSK_CONN_ESTABLISHED;
-	c->watch_base = tcp_jiffies32;
-	mod_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
-	c->zc_min = c->ep->tun.zerocopy_min;
+	c->watch.base = tcp_jiffies32;
+	mod_delayed_work(c->wq, &c->watch.work, ksk_conn_watch_period(c));
+	c->zc.min = c->ep->tun.zerocopy_min;
 	c->ops->established(c, data, len);
 	/* read the bytes that the peer has sent behind its CM message */
 	ksk_conn_queue(c);
@@ -568,13 +568,13 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 	atomic_set(&c->in_poll, 0);
 	INIT_WORK(&c->work, ksk_conn_work);
 	timer_setup(&c->retry, ksk_tx_retry, 0);
-	INIT_DELAYED_WORK(&c->watch, ksk_conn_watch);
-	spin_lock_init(&c->tx_lock);
-	c->tx_state = KSK_TX_IDLE;
-	INIT_LIST_HEAD(&c->tx_posted);
-	INIT_LIST_HEAD(&c->tx_queue);
-	INIT_LIST_HEAD(&c->tx_wait);
-	INIT_LIST_HEAD(&c->tx_reads);
+	INIT_DELAYED_WORK(&c->watch.work, ksk_conn_watch);
+	spin_lock_init(&c->posts.lock);
+	c->tx.state = KSK_TX_IDLE;
+	INIT_LIST_HEAD(&c->posts.list);
+	INIT_LIST_HEAD(&c->tx.queue);
+	INIT_LIST_HEAD(&c->tx.wait);
+	INIT_LIST_HEAD(&c->tx.reads);
 	ksk_rx_setup(c);
 }
 
@@ -625,7 +625,7 @@ static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)
 	unsigned long sent = c->stats.tx_bytes;
 
 	/* copy from here on: pages in TCP's queue would turn the close into a reset */
-	c->zc_min = 0;
+	c->zc.min = 0;
 	while (how != KSK_DOWN_ABORT && ksk_tx_run(c, KSK_CONN_CHUNK) &&
 	       c->stats.tx_bytes - sent < sk->sk_sndbuf)
 		;
@@ -723,7 +723,7 @@ void ksk_conn_close(struct ksk_conn *c)
 	if (c->sock)
 		ksk_conn_detach(c);
 	timer_shutdown_sync(&c->retry);
-	cancel_delayed_work_sync(&c->watch);
+	cancel_delayed_work_sync(&c->watch.work);
 	irq_poll_disable(&c->poll);
 	wait_var_event(&c->in_poll, !atomic_read(&c->in_poll));
 	cancel_work_sync(&c->work);

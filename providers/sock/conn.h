@@ -345,17 +345,153 @@ static inline void ksk_stat_inc(unsigned long *stat)
 }
 
 /**
+ * struct ksk_watch - supervision of a peer that does not answer
+ * @work: connect timeout, then the periodic check
+ * @base: last time at which nothing was unanswered, in tcp_jiffies32; with the socket
+ *	locked
+ * @rx_base: last time at which bytes arrived or none were awaited, in tcp_jiffies32; with
+ *	the socket locked
+ * @rx_bytes: number of received bytes at @rx_base; with the socket locked
+ */
+struct ksk_watch {
+	struct delayed_work	work;
+	u32			base;
+	u32			rx_base;
+	unsigned long		rx_bytes;
+};
+
+/**
+ * struct ksk_posts - operations posted without the socket's lock
+ * @lock: protects the list; irqsave
+ * @closed: posts are refused. It is set under @lock. A post that has the socket's lock
+ *	reads it without @lock: once there is a stream, the socket is locked, too, when it
+ *	is set
+ * @n: length of @list; under @lock, statistics read it without
+ * @list: operations, oldest first, newer than those in ksk_tx.queue; under @lock. The
+ *	sender tests without @lock whether it is empty
+ */
+struct ksk_posts {
+	spinlock_t		lock;	/* the list */
+	bool			closed;
+	unsigned int		n;
+	struct list_head	list;
+};
+
+/**
+ * struct ksk_tx - transmits of a stream; used with the socket locked
+ * @queue: operations not begun, oldest first
+ * @wait: sent operations that wait for an acknowledgment, oldest first
+ * @reads: sent reads that wait for the response, oldest first
+ * @state: enum ksk_tx_state. Written with the socket locked; posts and the retry timer
+ *	read it without
+ * @nqueued: length of @queue; statistics read it without the socket's lock
+ * @nreads: length of @reads, plus one for a read that is being sent
+ * @seq: number of the next operation; wraps
+ * @acks: number of acknowledgments to send behind all responses
+ * @held: the oldest operation must wait for answers to earlier ones
+ * @corked: the socket may hold back the last bytes until more follow. Written with the
+ *	socket locked; the retry timer reads it without
+ */
+struct ksk_tx {
+	struct list_head	queue;
+	struct list_head	wait;
+	struct list_head	reads;
+	int			state;
+	unsigned int		nqueued;
+	unsigned int		nreads;
+	u32			seq;
+	u64			acks;
+	bool			held;
+	bool			corked;
+};
+
+/**
+ * struct ksk_tx_frame - the frame that is being sent; owned by the sender
+ * @op: operation of the frame, or NULL
+ * @rsp: response that the frame carries, or NULL
+ * @cts: context if the frame is a KSK_OP_CTS, otherwise 0
+ * @hdr: header in the order of the wire
+ * @hdr_len: length of @hdr in bytes, 0 without a frame
+ * @hdr_off: bytes of @hdr that have been sent
+ * @id: number of the next frame; wraps
+ * @left: bytes of the payload that have not been sent
+ * @msg: argument for TCP; a member, as a local variable must be cleared each time
+ * @vec: vector of @msg
+ */
+struct ksk_tx_frame {
+	struct ksk_txop		*op;
+	struct ksk_rsp		*rsp;
+	u8			cts;
+	u8			hdr[KSK_HDR_MAX];
+	u8			hdr_len;
+	u8			hdr_off;
+	u8			id;
+	u64			left;
+	struct msghdr		msg;
+	union ksk_tx_vec	vec;
+};
+
+/**
+ * struct ksk_conn_rndv - announced messages of a stream; used with the socket locked
+ * @state: lists of announced messages, NULL unless both peers support them
+ * @min: least bytes for which tagged messages are announced, 0 for never
+ * @out: announced operations with a payload that has not been sent
+ * @granted: announced messages with a receive, for which no payload has begun
+ * @todo: frames to send that ask for payloads, and payloads to send
+ */
+struct ksk_conn_rndv {
+	struct ksk_rndv		*state;
+	unsigned int		min;
+	unsigned int		out;
+	unsigned int		granted;
+	unsigned int		todo;
+};
+
+/**
+ * struct ksk_zc - operations of a stream with pages that are not copied
+ * @min: least bytes for which pages are sent without a copy, 0 for never; with the socket
+ *	locked
+ * @skip: operations to copy before pages are sent again without a copy. The sender counts
+ *	it down without ksk_posts.lock, under which a completion sets it: if a countdown is
+ *	lost, one more operation is tried
+ * @out: operations with pages that the network may hold
+ * @users: operations counted by @out, and operations that are being completed
+ */
+struct ksk_zc {
+	unsigned int		min;
+	unsigned int		skip;
+	atomic_t		out;
+	atomic_t		users;
+};
+
+/**
+ * struct ksk_rsps - reads of the peer that wait for our response; used with the socket locked
+ * @ring: ring of %KSK_READS_MAX responses, NULL before the peer's first read
+ * @first: index of the oldest response
+ * @n: number of responses, including the one that is being sent
+ */
+struct ksk_rsps {
+	struct ksk_rsp		*ring;
+	unsigned int		first;
+	unsigned int		n;
+};
+
+/**
  * struct ksk_conn - a connection and its stream
  * @ep: endpoint of the connection
  * @ops: functions of its owner
- * @sock: socket, from connect or adoption until it is freed
- * @flags: KSK_CONN_HALF_SENT and the following bits
- * @phase: enum ksk_conn_phase
- * @dead: reason why the stream must be terminated, a positive error code; set once
+ * @sock: socket, from connect or adoption until it is freed. Set once, with @mutex and the
+ *	socket's lock; ksk_conn_queue() and @work read it without
+ * @flags: KSK_CONN_HALF_SENT and the following bits; atomic
+ * @phase: enum ksk_conn_phase. Written with the socket locked, without a socket under
+ *	@mutex; the retry timer and @work read it without
+ * @dead: reason why the stream must be terminated, a positive error code. Set once, by
+ *	cmpxchg() in any context, and read without a lock
  * @ext: KSK_EXT_* that both peers know
  * @in_poll: number of running calls of @poll
  * @be: words on the wire are big-endian
- * @in_work: @work owns the socket, or did and has not scheduled @poll yet
+ * @in_work: @work owns the socket, or did and has not scheduled @poll yet. Only @work
+ *	writes it; callbacks of the socket read it
  * @poll: runs the receiver and the sender in softirq context
  * @work: runs the sender in process context, and everything that must sleep
  * @wq: work queue of @work and @watch; may change until it connects
@@ -363,52 +499,19 @@ static inline void ksk_stat_inc(unsigned long *stat)
  *	%FI_MORE holds back
  * @mutex: serialises control calls
  * @saved: original callbacks of the socket
- * @watch: connect timeout, then supervision of a peer that does not answer
- * @watch_base: last time at which nothing was unanswered, in tcp_jiffies32
- * @watch_rx_base: last time at which bytes arrived or none were awaited, in tcp_jiffies32
- * @watch_rx: number of received bytes at @watch_rx_base
+ * @watch: supervision of the peer
  * @cm: request being sent or answer being received, NULL afterwards
- * @tx_lock: protects @tx_closed, @tx_posted and @tx_nposted
- * @tx_closed: posts are refused; changes with the socket locked, too
- * @tx_posted: operations posted without the socket's lock, oldest first; newer
- *	than those in @tx_queue
- * @tx_nposted: length of @tx_posted
- * @tx_queue: operations not begun, oldest first. The members from here on are used
- *	with the socket locked.
- * @tx_nqueued: length of @tx_queue
- * @tx_wait: sent operations that wait for an acknowledgment, oldest first
- * @tx_reads: sent reads that wait for the response, oldest first
- * @tx_state: enum ksk_tx_state
- * @tx_nreads: length of @tx_reads, plus one for a read that is being sent
- * @tx_seq: number of the next operation
- * @tx_acks: number of acknowledgments to send behind all responses
- * @zc_min: least bytes for which pages are sent without a copy, 0 for never
- * @retired: no frame may begin, as one of the two directions is closed
- * @rndv: state of announced messages, NULL unless both peers support them
- * @rndv_min: least bytes for which tagged messages are announced
- * @rndv_out: announced operations with a payload that has not been sent
- * @rndv_granted: announced messages with a receive, for which no payload has begun
- * @rndv_todo: frames to send that ask for payloads, and payloads to send
- * @tx_op: operation of the current frame. The sender owns the members from here on.
- * @tx_rsp: response of the current frame
- * @tx_cts: context of the current frame, a KSK_OP_CTS, or 0
- * @tx_held: the oldest operation must wait for answers to earlier ones
- * @tx_hdr: header of the current frame
- * @tx_hdr_len: length of @tx_hdr, 0 without a current frame
- * @tx_hdr_off: bytes of @tx_hdr that have been sent
- * @tx_left: bytes of the current payload that have not been sent
- * @tx_id: number of the next frame
- * @tx_corked: the socket may hold back the last bytes until more follow
- * @zc_out: operations with pages that the network may hold
- * @zc_users: operations counted by @zc_out, and those that are being completed
- * @zc_skip: operations to copy before pages are sent again without a copy
- * @tx_msg: argument for TCP; kept here, as a local one must be cleared each time
- * @tx_vec: vector of @tx_msg
- * @rsps: ring of %KSK_READS_MAX responses, NULL before the peer's first read; with
- *	the socket locked
- * @rsp_first: index of the oldest response
- * @rsp_count: number of responses, including the one that is being sent
- * @rxmsg: message of the stream, during the search for its receive
+ * @posts: operations posted without the socket's lock
+ * @tx: transmits of the stream
+ * @retired: no frame may begin, as one of the two directions is closed. Written with the
+ *	socket locked. The search for idle connections reads it without, as a guess;
+ *	ksk_zc_put() does after a barrier
+ * @rndv: announced messages
+ * @frame: the frame that is being sent
+ * @zc: operations whose pages are not copied
+ * @rsps: reads of the peer that wait for our response
+ * @rxmsg: message of the stream, during the search for its receive. Posts of receives
+ *	write it: it begins a cache line that the sender does not use
  * @rx: receive side of the stream
  * @stats: statistics
  */
@@ -431,54 +534,19 @@ struct ksk_conn {
 	/* seldom used */
 	struct mutex		mutex;	/* control calls */
 	struct ksk_cbs		saved;
-	struct delayed_work	watch;
-	u32			watch_base;
-	u32			watch_rx_base;
-	unsigned long		watch_rx;
+	struct ksk_watch	watch;
 	struct ksk_cm		*cm;
 
-	/* operations posted without the socket's lock */
-	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
-	bool			tx_closed;
-	unsigned int		tx_nposted;
-	struct list_head	tx_posted;
-
-	struct list_head	tx_queue;
-	struct list_head	tx_wait;
-	struct list_head	tx_reads;
-	int			tx_state;
-	unsigned int		tx_nqueued;
-	unsigned int		tx_nreads;
-	unsigned int		zc_min;
-	u32			tx_seq;
-	u64			tx_acks;
+	/* posts and the sender */
+	struct ksk_posts	posts ____cacheline_aligned_in_smp;
+	struct ksk_tx		tx;
 	bool			retired;
-	struct ksk_rndv		*rndv;
-	unsigned int		rndv_min;
-	unsigned int		rndv_out;
-	unsigned int		rndv_granted;
-	unsigned int		rndv_todo;
+	struct ksk_conn_rndv	rndv;
+	struct ksk_tx_frame	frame;
+	struct ksk_zc		zc;
+	struct ksk_rsps		rsps;
 
-	struct ksk_txop		*tx_op;
-	struct ksk_rsp		*tx_rsp;
-	bool			tx_held;
-	u8			tx_cts;
-	u8			tx_hdr[KSK_HDR_MAX];
-	u8			tx_hdr_len;
-	u8			tx_hdr_off;
-	u8			tx_id;
-	bool			tx_corked;
-	atomic_t		zc_out;
-	atomic_t		zc_users;
-	unsigned int		zc_skip;
-	u64			tx_left;
-	struct msghdr		tx_msg;
-	union ksk_tx_vec	tx_vec;
-
-	struct ksk_rsp		*rsps;
-	unsigned int		rsp_first;
-	unsigned int		rsp_count;
-
+	/* the receiver */
 	struct kofi_rxmsg	rxmsg ____cacheline_aligned_in_smp;
 	struct ksk_rx		rx;
 	struct ksk_conn_stats	stats;
@@ -487,7 +555,7 @@ struct ksk_conn {
 /* Count an acknowledgment to send. The caller of the receiver runs the sender. */
 static inline void ksk_tx_ack(struct ksk_conn *c)
 {
-	c->tx_acks++;
+	c->tx.acks++;
 }
 
 /**
@@ -502,7 +570,7 @@ static inline void ksk_tx_ack(struct ksk_conn *c)
  */
 static inline bool ksk_tx_ready(const struct ksk_conn *c)
 {
-	return c->tx_acks || c->rsp_count || c->tx_held || c->rndv_todo;
+	return c->tx.acks || c->rsps.n || c->tx.held || c->rndv.todo;
 }
 
 #endif /* _KOFI_SOCK_CONN_H */

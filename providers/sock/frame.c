@@ -62,11 +62,11 @@ static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
 void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 		   size_t budget, struct iov_iter *to)
 {
-	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, left = 0;
-	u8 *start = c->tx_hdr + c->tx_hdr_off;
-	union ksk_tx_vec *v = &c->tx_vec;
+	size_t hdr = c->frame.hdr_len - c->frame.hdr_off, left = 0;
+	u8 *start = c->frame.hdr + c->frame.hdr_off;
+	union ksk_tx_vec *v = &c->frame.vec;
 
-	if (c->tx_left && !(c->tx_op && c->tx_op->zc))
+	if (c->frame.left && !(c->frame.op && c->frame.op->zc))
 		left = min(iov_iter_count(from), budget);
 	if (left && iov_iter_is_bvec(from)) {
 		bvec_set_virt(&v->bv[0], start, hdr);
@@ -114,7 +114,7 @@ static void ksk_burst_add(struct ksk_burst *b, struct ksk_txop *op,
 
 static void ksk_burst_ack(const struct ksk_conn *c, struct ksk_burst *b)
 {
-	u8 id = c->tx_id + b->n;
+	u8 id = c->frame.id + b->n;
 
 	ksk_burst_add(b, NULL, ksk_tx_format_ack(b->hdr[b->n], id, c->be),
 		      NULL, 0);
@@ -125,11 +125,11 @@ static bool ksk_burst_op(const struct ksk_conn *c, struct ksk_burst *b,
 			 struct ksk_txop *op)
 {
 	size_t payload = ksk_txop_payload(op);
-	u8 id = c->tx_id + b->n;
+	u8 id = c->frame.id + b->n;
 	const void *flat = NULL;
 
 	if (op->rma_count > 1 || payload > KSK_BURST_PAYLOAD ||
-	    ksk_rndv_wanted(c, op) || (c->zc_min && payload >= c->zc_min))
+	    ksk_rndv_wanted(c, op) || (c->zc.min && payload >= c->zc.min))
 		return false;
 	if (payload) {
 		flat = ksk_burst_flat(op, payload);
@@ -158,26 +158,26 @@ static bool ksk_burst_room(const struct ksk_burst *b, size_t budget)
 void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
 		       size_t budget)
 {
-	bool unanswered = c->tx_nreads || c->rndv_out ||
-			  !list_empty(&c->tx_wait) ||
-			  (c->tx_op && c->tx_op->ack);
-	unsigned int reads = c->tx_nreads;
-	u64 acks = c->tx_acks;
+	bool unanswered = c->tx.nreads || c->rndv.out ||
+			  !list_empty(&c->tx.wait) ||
+			  (c->frame.op && c->frame.op->ack);
+	unsigned int reads = c->tx.nreads;
+	u64 acks = c->tx.acks;
 	struct ksk_txop *op;
 
 	b->n = 0;
 	b->segs = 0;
 	b->total = 0;
-	if (!c->tx_op)
+	if (!c->frame.op)
 		ksk_burst_ack(c, b);
-	else if (!ksk_burst_op(c, b, c->tx_op))
+	else if (!ksk_burst_op(c, b, c->frame.op))
 		return;
 	for (; acks && ksk_burst_room(b, budget); acks--)
 		ksk_burst_ack(c, b);
 	b->more = acks;
 	if (acks)
 		return;
-	list_for_each_entry(op, &c->tx_queue, node) {
+	list_for_each_entry(op, &c->tx.queue, node) {
 		/* as ksk_tx_blocked(), with the frames that are in the burst */
 		reads += op->op == KSK_OP_READ_REQ;
 		b->more = !(op->flags & FI_FENCE && unanswered) &&

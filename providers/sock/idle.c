@@ -66,11 +66,11 @@ static u32 ksk_idle_time(const struct ksk_conn *c)
 /* Is nothing outstanding in both directions? Without the socket's lock this is a guess. */
 static bool ksk_idle_quiet(struct ksk_conn *c)
 {
-	return ksk_tx_quiet(c) && c->tx_state == KSK_TX_IDLE &&
-	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
-	       !c->tx_acks && !c->rsp_count && !c->rndv_todo &&
-	       !c->rndv_granted && !c->rx.have && !c->rx.unexpected &&
-	       (!c->rndv || list_empty(&c->rndv->rts));
+	return ksk_tx_quiet(c) && c->tx.state == KSK_TX_IDLE &&
+	       list_empty(&c->tx.queue) && list_empty(&c->posts.list) &&
+	       !c->tx.acks && !c->rsps.n && !c->rndv.todo &&
+	       !c->rndv.granted && !c->rx.have && !c->rx.unexpected &&
+	       (!c->rndv.state || list_empty(&c->rndv.state->rts));
 }
 
 static bool ksk_idle_expired(const struct ksk_conn *c)
@@ -185,7 +185,7 @@ void ksk_idle_retired(struct ksk_conn *c)
 /* Does one of our operations wait until the peer reads, or closes the connection? */
 static bool ksk_idle_waits(struct ksk_conn *c)
 {
-	return ksk_tx_waiting(c) || c->tx_hdr_len || atomic_read(&c->zc_out);
+	return ksk_tx_waiting(c) || c->frame.hdr_len || atomic_read(&c->zc.out);
 }
 
 /**
@@ -218,10 +218,10 @@ static bool ksk_idle_empty(struct ksk_conn *c)
 	unsigned long irq;
 	bool empty;
 
-	spin_lock_irqsave(&c->tx_lock, irq);
-	empty = list_empty(&c->tx_posted) && list_empty(&c->tx_queue);
-	c->tx_closed |= empty;
-	spin_unlock_irqrestore(&c->tx_lock, irq);
+	spin_lock_irqsave(&c->posts.lock, irq);
+	empty = list_empty(&c->posts.list) && list_empty(&c->tx.queue);
+	c->posts.closed |= empty;
+	spin_unlock_irqrestore(&c->posts.lock, irq);
 	return empty;
 }
 
@@ -237,13 +237,13 @@ static bool ksk_idle_move(struct ksk_rdm *rdm, struct ksk_conn *c,
 	lockdep_assert_held(&rdm->lock);
 
 	/* both lists in one; posts are refused from the move on */
-	spin_lock(&c->tx_lock);
-	list_splice_init(&c->tx_queue, &c->tx_posted);
-	c->tx_nposted += c->tx_nqueued;
-	c->tx_nqueued = 0;
-	spin_unlock(&c->tx_lock);
+	spin_lock(&c->posts.lock);
+	list_splice_init(&c->tx.queue, &c->posts.list);
+	c->posts.n += c->tx.nqueued;
+	c->tx.nqueued = 0;
+	spin_unlock(&c->posts.lock);
 	ksk_tx_move(c, &again->conn);
-	n = again->conn.tx_nposted;
+	n = again->conn.posts.n;
 	if (!n)
 		return false;
 	ksk_rdm_replace(rdm, ksk_peer(c), again);
@@ -339,9 +339,9 @@ static bool ksk_restart_leave(struct ksk_rdm *rdm, struct ksk_conn *c,
 	WRITE_ONCE(c->retired, true);
 	if (ksk_tx_quiet(c) && ksk_idle_move(rdm, c, again))
 		return true;
-	spin_lock(&c->tx_lock);
-	c->tx_closed = true;
-	spin_unlock(&c->tx_lock);
+	spin_lock(&c->posts.lock);
+	c->posts.closed = true;
+	spin_unlock(&c->posts.lock);
 	ksk_rdm_unlink(rdm, peer);
 	return false;
 }
@@ -363,7 +363,8 @@ void ksk_restart_closed(struct ksk_conn *c)
 	if (!c->rx.stalled && !tcp_inq(c->sock->sk))
 		return;
 	/* announced messages would take receives, and their payload never arrives */
-	if (c->rndv && (c->rndv->stalled || !list_empty(&c->rndv->rts))) {
+	if (c->rndv.state && (c->rndv.state->stalled ||
+			      !list_empty(&c->rndv.state->rts))) {
 		ksk_conn_abort(c, ECONNRESET);
 		return;
 	}

@@ -231,8 +231,8 @@ static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,
 					   KOFI_EP_CONNECTING;
 	state->reconnects = connects ? connects - 1 : 0;
 	/* operations that are being posted may be missing */
-	state->tx_waiting = READ_ONCE(peer->conn.tx_nposted) +
-			    READ_ONCE(peer->conn.tx_nqueued);
+	state->tx_waiting = READ_ONCE(peer->conn.posts.n) +
+			    READ_ONCE(peer->conn.tx.nqueued);
 	state->rx_stored = peer->unexpected;
 	state->rx_stored_bytes = peer->unexpected_bytes;
 }

@@ -186,7 +186,7 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	}
 	if (unlikely(!op)) {
 		err = kofi_ep_tx_state(&ep->base);
-		if (ep->conn && READ_ONCE(ep->conn->tx_closed))
+		if (ep->conn && READ_ONCE(ep->conn->posts.closed))
 			err = -ESHUTDOWN;
 		err = err ? : -EAGAIN;
 		goto unreserve;

@@ -28,7 +28,7 @@
  *
  * Locks
  *
- * ksk_rdm.lock is inside the socket's lock, and ksk_conn.tx_lock is inside ksk_rdm.lock.
+ * ksk_rdm.lock is inside the socket's lock, and ksk_posts.lock is inside ksk_rdm.lock.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -138,18 +138,18 @@ void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
 	unsigned int n;
 	LIST_HEAD(list);
 
-	spin_lock_irqsave(&from->tx_lock, irq);
-	from->tx_closed = true;
-	list_splice_init(&from->tx_posted, &list);
-	n = from->tx_nposted;
-	from->tx_nposted = 0;
-	spin_unlock_irqrestore(&from->tx_lock, irq);
+	spin_lock_irqsave(&from->posts.lock, irq);
+	from->posts.closed = true;
+	list_splice_init(&from->posts.list, &list);
+	n = from->posts.n;
+	from->posts.n = 0;
+	spin_unlock_irqrestore(&from->posts.lock, irq);
 	list_for_each_entry(op, &list, node)
 		op->conn = to;
-	spin_lock_irqsave(&to->tx_lock, irq);
-	list_splice(&list, &to->tx_posted);
-	to->tx_nposted += n;
-	spin_unlock_irqrestore(&to->tx_lock, irq);
+	spin_lock_irqsave(&to->posts.lock, irq);
+	list_splice(&list, &to->posts.list);
+	to->posts.n += n;
+	spin_unlock_irqrestore(&to->posts.lock, irq);
 }
 
 /* Replace a connection by another one, which takes over the waiting operations. */
@@ -195,7 +195,7 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 	INIT_LIST_HEAD(&peer->deferred);
 	INIT_LIST_HEAD(&peer->held);
 	ksk_rndv_init(&peer->rndv);
-	peer->conn.rndv_min = rdm->ep.tun.rendezvous_min;
+	peer->conn.rndv.min = rdm->ep.tun.rendezvous_min;
 	return peer;
 }
 
@@ -253,7 +253,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 		peer->pid = be32_to_cpu(cm->pid);
 		/* a peer of version 0 repeats the version of the request */
 		if (cm->version > KSK_RDM_AGREED)
-			c->rndv = &peer->rndv;
+			c->rndv.state = &peer->rndv;
 		ksk_stat_inc(&rdm->connects);
 	}
 	ksk_rdm_settle(rdm, peer);

@@ -195,7 +195,7 @@ static void ksk_rdm_accept(struct ksk_rdm *rdm, struct ksk_req *req,
 	cm.features = 0;
 	if (cm.version & ~KSK_RDM_AGREED) {
 		cm.version = KSK_RDM_VERSION | KSK_RDM_AGREED;
-		peer->conn.rndv = &peer->rndv;
+		peer->conn.rndv.state = &peer->rndv;
 	}
 	cm.pid = cpu_to_be32(rdm->pid);
 	err = ksk_req_answer(req, KSK_CM_ACCEPT, 0, &cm, sizeof(cm));

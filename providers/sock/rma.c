@@ -85,11 +85,13 @@ const struct fi_ops_rma ksk_rma_ops = {
  */
 void ksk_rma_prepare(struct ksk_conn *c)
 {
-	if (!c->rsps)
-		c->rsps = kcalloc_node(KSK_READS_MAX, sizeof(*c->rsps),
-				       GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN,
-				       c->ep->base.domain->node);
-	if (c->rsps)
+	if (!c->rsps.ring)
+		c->rsps.ring = kcalloc_node(KSK_READS_MAX,
+					    sizeof(*c->rsps.ring),
+					    GFP_NOIO | __GFP_NORETRY |
+					    __GFP_NOWARN,
+					    c->ep->base.domain->node);
+	if (c->rsps.ring)
 		clear_bit(KSK_CONN_RSPS, &c->flags);
 	else
 		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
@@ -101,7 +103,7 @@ void ksk_rma_prepare(struct ksk_conn *c)
  */
 void ksk_rma_exit(struct ksk_conn *c)
 {
-	kfree(c->rsps);
+	kfree(c->rsps.ring);
 }
 
 static void ksk_rma_drop(struct kofi_target *seg, unsigned int count)
@@ -180,17 +182,17 @@ int ksk_rma_read(struct ksk_conn *c)
 		ksk_rx_violation(c, "read from an endpoint without");
 		return -EPROTO;
 	}
-	if (!c->rsps) {
+	if (!c->rsps.ring) {
 		set_bit(KSK_CONN_RSPS, &c->flags);
 		ksk_conn_queue(c);
 		return -EAGAIN;
 	}
-	if (c->rsp_count == KSK_READS_MAX) {
+	if (c->rsps.n == KSK_READS_MAX) {
 		if (!c->rx.stalled)
 			ksk_stat_inc(&c->stats.rx_full);
 		return -EAGAIN;
 	}
-	rsp = &c->rsps[(c->rsp_first + c->rsp_count) % KSK_READS_MAX];
+	rsp = &c->rsps.ring[(c->rsps.first + c->rsps.n) % KSK_READS_MAX];
 	err = ksk_rma_targets(c, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
 	if (err)
 		return err;
@@ -201,9 +203,9 @@ int ksk_rma_read(struct ksk_conn *c)
 		rsp->payload += f->rma[i].len;
 	rsp->count = f->rma_count;
 	rsp->cur = 0;
-	rsp->acks = c->tx_acks;
-	c->tx_acks = 0;
-	c->rsp_count++;
+	rsp->acks = c->tx.acks;
+	c->tx.acks = 0;
+	c->rsps.n++;
 	return 0;
 }
 
@@ -219,7 +221,7 @@ int ksk_rma_read(struct ksk_conn *c)
  */
 bool ksk_rma_source(struct ksk_conn *c, struct iov_iter *iter)
 {
-	struct ksk_rsp *rsp = c->tx_rsp;
+	struct ksk_rsp *rsp = c->frame.rsp;
 
 	while (!rsp->seg[rsp->cur].left)
 		rsp->cur++;
@@ -237,10 +239,10 @@ bool ksk_rma_source(struct ksk_conn *c, struct iov_iter *iter)
  */
 void ksk_rma_sent(struct ksk_conn *c, size_t bytes)
 {
-	struct ksk_rsp *rsp = c->tx_rsp;
+	struct ksk_rsp *rsp = c->frame.rsp;
 
 	kofi_target_used(&rsp->seg[rsp->cur], bytes);
-	if (c->tx_left)
+	if (c->frame.left)
 		kofi_target_drop(&rsp->seg[rsp->cur]);
 }
 
@@ -252,7 +254,7 @@ void ksk_rma_sent(struct ksk_conn *c, size_t bytes)
  */
 void ksk_rma_answered(struct ksk_conn *c)
 {
-	struct ksk_rsp *rsp = c->tx_rsp;
+	struct ksk_rsp *rsp = c->frame.rsp;
 	struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_READ,
 		.len = rsp->payload,
@@ -260,12 +262,12 @@ void ksk_rma_answered(struct ksk_conn *c)
 
 	ksk_stat_inc(&c->stats.tx_responses);
 	ksk_rma_done(c, rsp->seg, rsp->count, rsp->reserved, &wc);
-	c->tx_rsp = NULL;
+	c->frame.rsp = NULL;
 	/* the first one is in the cache, if one is under way at a time */
-	if (--c->rsp_count)
-		c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
+	if (--c->rsps.n)
+		c->rsps.first = (c->rsps.first + 1) % KSK_READS_MAX;
 	else
-		c->rsp_first = 0;
+		c->rsps.first = 0;
 	/* there is room for the request that has stopped the receiver */
 	if (c->rx.stalled && c->rx.frame.op == KSK_OP_READ_REQ)
 		ksk_conn_softirq(c);
@@ -367,12 +369,12 @@ void ksk_rma_written(struct ksk_conn *c)
  */
 void ksk_rma_flush(struct ksk_conn *c)
 {
-	for (; c->rsp_count; c->rsp_count--) {
-		if (c->rsps[c->rsp_first].reserved)
+	for (; c->rsps.n; c->rsps.n--) {
+		if (c->rsps.ring[c->rsps.first].reserved)
 			kofi_ep_remote_unreserve(&c->ep->base);
-		c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
+		c->rsps.first = (c->rsps.first + 1) % KSK_READS_MAX;
 	}
-	c->tx_rsp = NULL;
+	c->frame.rsp = NULL;
 	if (c->rx.reserved)
 		kofi_ep_remote_unreserve(&c->ep->base);
 	c->rx.reserved = false;

@@ -80,13 +80,13 @@ static struct kofi_rxq *ksk_rndv_rxq(struct ksk_conn *c)
  */
 void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 	unsigned long ctx = find_next_zero_bit(r->used, KSK_CTX_MAX + 1, 1);
 
 	if (ctx > KSK_CTX_MAX)
 		return;
 	__set_bit(ctx, r->used);
-	c->rndv_out++;
+	c->rndv.out++;
 	op->ctx = ctx;
 	op->op = KSK_OP_RTS;
 	ksk_stat_inc(&c->stats.tx_rendezvous);
@@ -102,7 +102,7 @@ void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op)
  */
 bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 
 	if (op->op == KSK_OP_RTS) {
 		/* the peer's answer is not read before the socket is unlocked */
@@ -110,7 +110,7 @@ bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
 		return true;
 	}
 	__clear_bit(op->ctx, r->used);
-	c->rndv_out--;
+	c->rndv.out--;
 	return false;
 }
 
@@ -123,7 +123,7 @@ bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
  */
 int ksk_rndv_cts(struct ksk_conn *c)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 	struct ksk_txop *op;
 
 	list_for_each_entry(op, &r->sent, node) {
@@ -133,7 +133,7 @@ int ksk_rndv_cts(struct ksk_conn *c)
 		/* the operation's followers have followed the announcement */
 		op->flags &= ~FI_MORE;
 		list_move_tail(&op->node, &r->data);
-		c->rndv_todo++;
+		c->rndv.todo++;
 		return 0;
 	}
 	ksk_rx_violation(c, "answer to no announcement");
@@ -146,24 +146,24 @@ int ksk_rndv_cts(struct ksk_conn *c)
  * @data: payloads may be chosen, too
  *
  * Context: locked, the sender.
- * Return: true with c->tx_cts, or with c->tx_op, on no list.
+ * Return: true with c->frame.cts, or with c->frame.op, on no list.
  */
 bool ksk_rndv_next(struct ksk_conn *c, bool data)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 	struct ksk_rts *rts;
 
 	rts = list_first_entry_or_null(&r->cts, struct ksk_rts, cts);
 	if (rts) {
 		list_del_init(&rts->cts);
-		c->tx_cts = rts->ctx;
+		c->frame.cts = rts->ctx;
 	} else if (data) {
-		c->tx_op = list_first_entry(&r->data, struct ksk_txop, node);
-		list_del(&c->tx_op->node);
+		c->frame.op = list_first_entry(&r->data, struct ksk_txop, node);
+		list_del(&c->frame.op->node);
 	} else {
 		return false;
 	}
-	c->rndv_todo--;
+	c->rndv.todo--;
 	return true;
 }
 
@@ -176,13 +176,13 @@ bool ksk_rndv_next(struct ksk_conn *c, bool data)
  */
 void ksk_rndv_flush_tx(struct ksk_conn *c, struct list_head *list)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 
 	list_splice_tail_init(&r->sent, list);
 	list_splice_tail_init(&r->data, list);
 	bitmap_zero(r->used, KSK_CTX_MAX + 1);
-	c->rndv_out = 0;
-	c->tx_cts = 0;
+	c->rndv.out = 0;
+	c->frame.cts = 0;
 }
 
 /* ------------------------------------------------------------------ receiving */
@@ -230,7 +230,7 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	rts->rxmsg.data = f->data;
 	rts->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
 	rts->rxmsg.confirmed = f->flags & KSK_F_DELIVERY;
-	list_add_tail(&rts->node, &c->rndv->rts);
+	list_add_tail(&rts->node, &c->rndv.state->rts);
 	return rts;
 }
 
@@ -251,7 +251,7 @@ static void ksk_rts_uncharge(struct ksk_rts *rts)
 static void ksk_rts_free(struct ksk_rts *rts)
 {
 	ksk_rts_uncharge(rts);
-	rts->c->rndv_granted -= rts->granted;
+	rts->c->rndv.granted -= rts->granted;
 	list_del(&rts->node);
 	kfree(rts);
 }
@@ -268,9 +268,9 @@ static void ksk_rts_grant(struct ksk_rts *rts)
 {
 	ksk_rts_uncharge(rts);
 	rts->granted = true;
-	rts->c->rndv_granted++;
-	list_add_tail(&rts->cts, &rts->c->rndv->cts);
-	rts->c->rndv_todo++;
+	rts->c->rndv.granted++;
+	list_add_tail(&rts->cts, &rts->c->rndv.state->cts);
+	rts->c->rndv.todo++;
 }
 
 /**
@@ -283,7 +283,7 @@ static void ksk_rts_grant(struct ksk_rts *rts)
  */
 int ksk_rndv_rts(struct ksk_conn *c)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 	struct ksk_rts *rts = r->stalled;
 	int err;
 
@@ -333,7 +333,7 @@ int ksk_rndv_rts(struct ksk_conn *c)
  */
 void ksk_rndv_woken(struct ksk_conn *c)
 {
-	struct ksk_rndv *r = c->rndv;
+	struct ksk_rndv *r = c->rndv.state;
 	struct ksk_rts *rts;
 	int err;
 
@@ -361,7 +361,7 @@ void ksk_rndv_woken(struct ksk_conn *c)
 int ksk_rndv_data(struct ksk_conn *c)
 {
 	struct ksk_frame *f = &c->rx.frame;
-	struct ksk_rts *rts = ksk_rts_find(c->rndv, f->ctx);
+	struct ksk_rts *rts = ksk_rts_find(c->rndv.state, f->ctx);
 
 	if (!rts || !rts->granted || !list_empty(&rts->cts)) {
 		ksk_rx_violation(c, "payload without being asked");
@@ -395,7 +395,7 @@ void ksk_rndv_flush(struct ksk_conn *c)
 {
 	struct ksk_rts *rts, *next;
 
-	list_for_each_entry_safe(rts, next, &c->rndv->rts, node) {
+	list_for_each_entry_safe(rts, next, &c->rndv.state->rts, node) {
 		if (!rts->granted) {
 			ksk_rts_forget(rts);
 			continue;
@@ -404,9 +404,9 @@ void ksk_rndv_flush(struct ksk_conn *c)
 			ksk_rx_cut(c, &rts->rxmsg, rts->op);
 		ksk_rts_free(rts);
 	}
-	INIT_LIST_HEAD(&c->rndv->cts);
-	c->rndv->stalled = NULL;
-	c->rndv_todo = 0;
+	INIT_LIST_HEAD(&c->rndv.state->cts);
+	c->rndv.state->stalled = NULL;
+	c->rndv.todo = 0;
 }
 
 /**

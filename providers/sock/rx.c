@@ -364,7 +364,7 @@ static noinline int ksk_rx_rndv(struct ksk_conn *c)
 {
 	int err;
 
-	if (!c->rndv) {
+	if (!c->rndv.state) {
 		ksk_rx_violation(c, "rendezvous that was not agreed");
 		return -EPROTO;
 	}
@@ -707,10 +707,10 @@ static bool ksk_rx_last(struct ksk_conn *c)
 	WRITE_ONCE(c->retired, true);
 	smp_mb();	/* order @retired before the check of pages; pairs with ksk_zc_put() */
 	/* if the peer's last frame is incomplete, it has not been waiting for ours */
-	if (c->rx.have || (!c->tx_hdr_len && !atomic_read(&c->zc_out)))
+	if (c->rx.have || (!c->frame.hdr_len && !atomic_read(&c->zc.out)))
 		return true;
 	if (first)
-		mod_delayed_work(c->wq, &c->watch, 0);
+		mod_delayed_work(c->wq, &c->watch.work, 0);
 	return false;
 }
 
@@ -739,7 +739,7 @@ bool ksk_rx_run(struct ksk_conn *c)
 		return false;
 
 	rx->budget = ksk_rx_budget;
-	if (c->rndv && test_and_clear_bit(KSK_CONN_WOKEN, &c->flags))
+	if (c->rndv.state && test_and_clear_bit(KSK_CONN_WOKEN, &c->flags))
 		ksk_rndv_woken(c);
 	if (!rx->stalled || ksk_rx_resume(c)) {
 		tcp_read_sock(sk, &desc, ksk_rx_actor);
@@ -786,7 +786,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 	rx->op = NULL;
 	if (op)
 		ksk_rx_cut(c, &c->rxmsg, op);
-	if (c->rndv)
+	if (c->rndv.state)
 		ksk_rndv_flush(c);
 	if (rx->unexpected)
 		ksk_unexpected_cut(rx->unexpected);

@@ -11,7 +11,7 @@
  *			(lock_sock), or its slock held while no context owns it
  *			(softirq and inline senders). It protects the stream.
  *   ksk_rdm.lock	connections of an unconnected endpoint; irqsave
- *   ksk_conn.tx_lock	operations posted without the socket's lock; irqsave
+ *   ksk_posts.lock	operations posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
  *   ksk_req_mutex	connection requests that have not been taken; innermost
@@ -495,8 +495,8 @@ void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);
 static __always_inline bool ksk_rndv_wanted(const struct ksk_conn *c,
 					    const struct ksk_txop *op)
 {
-	return c->rndv && op->op == KSK_OP_TAGGED && c->rndv_min &&
-	       op->cur.len >= c->rndv_min && !(op->flags & FI_INJECT);
+	return c->rndv.state && op->op == KSK_OP_TAGGED && c->rndv.min &&
+	       op->cur.len >= c->rndv.min && !(op->flags & FI_INJECT);
 }
 
 void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op);

@@ -6,16 +6,16 @@
  * completion after the other, it sends after the last callback (kofi_ep_defer()). The
  * socket's lock decides which context may call TCP. The lock can be had in two ways:
  * owned, in process context, or by its spinlock while it is not owned. A post only tries
- * the spinlock. If that fails, the post leaves the operation on a list under tx_lock,
+ * the spinlock. If that fails, the post leaves the operation on a list under posts.lock,
  * and the endpoint's softirq item sends; if that finds the socket owned, the work item
  * does. A context with the socket locked collects the list; all other state of the
  * sender needs no other lock.
  *
  * The lock alone does not make one sender, because TCP may process the backlog
- * in the middle of a send, and that runs our own callbacks: tx_state does. The
+ * in the middle of a send, and that runs our own callbacks: tx.state does. The
  * sender clears it only with the lists empty, or if something is certain to resume
  * sending: TCP's write_space, the retry timer, the work item. It checks the
- * list of posts once more after that, and a post checks tx_state after it has
+ * list of posts once more after that, and a post checks tx.state after it has
  * put its operation there, so one of the two sees the other.
  *
  * A frame, once begun, is finished before the next one; the position in it is
@@ -75,7 +75,7 @@ bool ksk_tx_acked(struct ksk_conn *c)
 {
 	struct ksk_txop *op;
 
-	op = list_first_entry_or_null(&c->tx_wait, struct ksk_txop, node);
+	op = list_first_entry_or_null(&c->tx.wait, struct ksk_txop, node);
 	if (!op)
 		return false;
 	list_del(&op->node);
@@ -92,7 +92,7 @@ bool ksk_tx_acked(struct ksk_conn *c)
  */
 struct ksk_txop *ksk_tx_reading(struct ksk_conn *c)
 {
-	return list_first_entry_or_null(&c->tx_reads, struct ksk_txop, node);
+	return list_first_entry_or_null(&c->tx.reads, struct ksk_txop, node);
 }
 
 /**
@@ -106,7 +106,7 @@ void ksk_tx_read_done(struct ksk_conn *c)
 	struct ksk_txop *op = ksk_tx_reading(c);
 
 	list_del(&op->node);
-	c->tx_nreads--;
+	c->tx.nreads--;
 	ksk_stat_inc(&c->stats.rx_responses);
 	ksk_tx_done(c, op, 0);
 }
@@ -114,24 +114,24 @@ void ksk_tx_read_done(struct ksk_conn *c)
 /* Posts read the state without the socket's lock. */
 static void ksk_tx_state(struct ksk_conn *c, enum ksk_tx_state state)
 {
-	WRITE_ONCE(c->tx_state, state);
+	WRITE_ONCE(c->tx.state, state);
 }
 
 static noinline void ksk_tx_collect_posted(struct ksk_conn *c)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&c->tx_lock, irq);
-	list_splice_tail_init(&c->tx_posted, &c->tx_queue);
-	c->tx_nqueued += c->tx_nposted;
-	c->tx_nposted = 0;
-	spin_unlock_irqrestore(&c->tx_lock, irq);
+	spin_lock_irqsave(&c->posts.lock, irq);
+	list_splice_tail_init(&c->posts.list, &c->tx.queue);
+	c->tx.nqueued += c->posts.n;
+	c->posts.n = 0;
+	spin_unlock_irqrestore(&c->posts.lock, irq);
 }
 
 /* Append the operations that were posted without the socket's lock to the queue. */
 static void ksk_tx_collect(struct ksk_conn *c)
 {
-	if (!list_empty(&c->tx_posted))
+	if (!list_empty(&c->posts.list))
 		ksk_tx_collect_posted(c);
 }
 
@@ -147,11 +147,11 @@ static int ksk_tx_compare(void *priv, const struct list_head *a,
 /* Collect the operations that have begun, in the order they were posted. */
 static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
 {
-	if (c->tx_op)
-		list_add(&c->tx_op->node, list);
-	list_splice_tail_init(&c->tx_wait, list);
-	list_splice_tail_init(&c->tx_reads, list);
-	if (c->rndv)
+	if (c->frame.op)
+		list_add(&c->frame.op->node, list);
+	list_splice_tail_init(&c->tx.wait, list);
+	list_splice_tail_init(&c->tx.reads, list);
+	if (c->rndv.state)
 		ksk_rndv_flush_tx(c, list);
 	list_sort(NULL, list, ksk_tx_compare);
 }
@@ -171,25 +171,25 @@ void ksk_tx_flush(struct ksk_conn *c)
 	unsigned long irq;
 	LIST_HEAD(list);
 
-	spin_lock_irqsave(&c->tx_lock, irq);
-	c->tx_closed = true;
-	spin_unlock_irqrestore(&c->tx_lock, irq);
+	spin_lock_irqsave(&c->posts.lock, irq);
+	c->posts.closed = true;
+	spin_unlock_irqrestore(&c->posts.lock, irq);
 
-	c->tx_acks = 0;
+	c->tx.acks = 0;
 	ksk_tx_state(c, KSK_TX_IDLE);
 	ksk_tx_begun(c, &list);
-	c->tx_nreads = 0;
+	c->tx.nreads = 0;
 	ksk_tx_collect(c);
-	list_splice_tail_init(&c->tx_queue, &list);
-	c->tx_nqueued = 0;
+	list_splice_tail_init(&c->tx.queue, &list);
+	c->tx.nqueued = 0;
 
-	if (c->tx_hdr_off)
+	if (c->frame.hdr_off)
 		set_bit(KSK_CONN_HALF_SENT, &c->flags);
-	c->tx_op = NULL;
-	c->tx_held = false;
-	c->tx_hdr_len = 0;
-	c->tx_hdr_off = 0;
-	c->tx_left = 0;
+	c->frame.op = NULL;
+	c->tx.held = false;
+	c->frame.hdr_len = 0;
+	c->frame.hdr_off = 0;
+	c->frame.left = 0;
 	ksk_rma_flush(c);
 
 	list_for_each_entry_safe(op, next, &list, node)
@@ -205,23 +205,23 @@ void ksk_tx_flush(struct ksk_conn *c)
 static __always_inline bool ksk_tx_blocked(const struct ksk_conn *c,
 					   const struct ksk_txop *op)
 {
-	if (op->op == KSK_OP_READ_REQ && c->tx_nreads >= KSK_READS_MAX)
+	if (op->op == KSK_OP_READ_REQ && c->tx.nreads >= KSK_READS_MAX)
 		return true;
 	return (op->flags & FI_FENCE) &&
-	       (c->tx_nreads || c->rndv_out || !list_empty(&c->tx_wait) ||
-		(c->tx_op && c->tx_op->ack));
+	       (c->tx.nreads || c->rndv.out || !list_empty(&c->tx.wait) ||
+		(c->frame.op && c->frame.op->ack));
 }
 
 /* The operation, on no list, is the next to be sent. */
 static __always_inline void ksk_tx_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
-	op->seq = c->tx_seq++;
+	op->seq = c->tx.seq++;
 	if (op->op == KSK_OP_READ_REQ)
-		c->tx_nreads++;
+		c->tx.nreads++;
 	else if (ksk_rndv_wanted(c, op))
 		ksk_rndv_begin(c, op);
-	c->tx_rsp = NULL;
-	c->tx_op = op;
+	c->frame.rsp = NULL;
+	c->frame.op = op;
 }
 
 /* Take the oldest operation, if it may begin. */
@@ -231,15 +231,15 @@ static __always_inline bool ksk_tx_take(struct ksk_conn *c)
 	bool held;
 
 	ksk_tx_collect(c);
-	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
+	op = list_first_entry_or_null(&c->tx.queue, struct ksk_txop, node);
 	held = op && ksk_tx_blocked(c, op);
-	if (held && !c->tx_held)
+	if (held && !c->tx.held)
 		ksk_stat_inc(&c->stats.tx_held);
-	c->tx_held = held;
+	c->tx.held = held;
 	if (!op || held)
 		return false;
 	list_del(&op->node);
-	c->tx_nqueued--;
+	c->tx.nqueued--;
 	ksk_tx_begin(c, op);
 	return true;
 }
@@ -259,7 +259,7 @@ static void ksk_tx_push(struct ksk_conn *c)
  */
 static noinline void ksk_tx_cork_wait(struct ksk_conn *c)
 {
-	if (c->tx_held)
+	if (c->tx.held)
 		ksk_tx_push(c);
 	else if (!timer_pending(&c->retry))
 		mod_timer(&c->retry, jiffies + 1);
@@ -267,27 +267,27 @@ static noinline void ksk_tx_cork_wait(struct ksk_conn *c)
 
 static __always_inline void ksk_tx_corked(struct ksk_conn *c)
 {
-	if (unlikely(c->tx_corked))
+	if (unlikely(c->tx.corked))
 		ksk_tx_cork_wait(c);
 }
 
 /* Choose the next frame. False: nothing may begin. */
 static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 {
-	u64 *acks = &c->tx_acks;
+	u64 *acks = &c->tx.acks;
 
-	c->tx_rsp = NULL;
+	c->frame.rsp = NULL;
 	if (unlikely(c->retired))
 		return false;
-	if (unlikely(c->rndv_todo) && ksk_rndv_next(c, false))
+	if (unlikely(c->rndv.todo) && ksk_rndv_next(c, false))
 		return true;
-	if (c->rsp_count) {
-		struct ksk_rsp *rsp = &c->rsps[c->rsp_first];
+	if (c->rsps.n) {
+		struct ksk_rsp *rsp = &c->rsps.ring[c->rsps.first];
 
 		/* acknowledgments of frames that arrived before the request */
 		acks = &rsp->acks;
 		if (!*acks) {
-			c->tx_rsp = rsp;
+			c->frame.rsp = rsp;
 			return true;
 		}
 	}
@@ -295,7 +295,7 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 		--*acks;
 		return true;
 	}
-	if (unlikely(c->rndv_todo))
+	if (unlikely(c->rndv.todo))
 		return ksk_rndv_next(c, true);
 	return ksk_tx_take(c);
 }
@@ -303,8 +303,8 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 /* Become the sender, with a frame that has begun or has been chosen. */
 static bool ksk_tx_start(struct ksk_conn *c)
 {
-	if (c->tx_state != KSK_TX_IDLE ||
-	    (!c->tx_hdr_len && !ksk_tx_choose(c)))
+	if (c->tx.state != KSK_TX_IDLE ||
+	    (!c->frame.hdr_len && !ksk_tx_choose(c)))
 		return false;
 	ksk_tx_state(c, KSK_TX_ACTIVE);
 	return true;
@@ -313,8 +313,8 @@ static bool ksk_tx_start(struct ksk_conn *c)
 /* Test whether there is more to send than the current frame. */
 static __always_inline bool ksk_tx_others(const struct ksk_conn *c)
 {
-	return (c->tx_acks | c->rsp_count | c->rndv_todo) ||
-	       !list_empty(&c->tx_queue) || !list_empty(&c->tx_posted);
+	return (c->tx.acks | c->rsps.n | c->rndv.todo) ||
+	       !list_empty(&c->tx.queue) || !list_empty(&c->posts.list);
 }
 
 /*
@@ -327,7 +327,7 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 		return true;
 	ksk_tx_state(c, KSK_TX_IDLE);
 	smp_mb();	/* order the state before the check of posts; see ksk_tx_leave() */
-	if (unlikely(!list_empty(&c->tx_posted)) && ksk_tx_start(c))
+	if (unlikely(!list_empty(&c->posts.list)) && ksk_tx_start(c))
 		return true;
 	ksk_tx_corked(c);
 	return false;
@@ -336,61 +336,63 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 /* Begin a frame that is no operation's. */
 static noinline void ksk_tx_format_answer(struct ksk_conn *c)
 {
-	struct ksk_rsp *rsp = c->tx_rsp;
-	void *hdr = c->tx_hdr;
+	struct ksk_rsp *rsp = c->frame.rsp;
+	void *hdr = c->frame.hdr;
 
-	c->tx_left = rsp ? rsp->payload : 0;
+	c->frame.left = rsp ? rsp->payload : 0;
 	if (rsp)
-		c->tx_hdr_len = ksk_tx_format_rsp(hdr, rsp->payload, c->tx_id, c->be);
-	else if (c->tx_cts)
-		c->tx_hdr_len = ksk_tx_format_cts(hdr, c->tx_cts, c->tx_id, c->be);
+		c->frame.hdr_len = ksk_tx_format_rsp(hdr, rsp->payload,
+						     c->frame.id, c->be);
+	else if (c->frame.cts)
+		c->frame.hdr_len = ksk_tx_format_cts(hdr, c->frame.cts,
+						     c->frame.id, c->be);
 	else
-		c->tx_hdr_len = ksk_tx_format_ack(hdr, c->tx_id, c->be);
+		c->frame.hdr_len = ksk_tx_format_ack(hdr, c->frame.id, c->be);
 }
 
 /* Begin the frame that has been chosen. */
 static __always_inline void ksk_tx_format(struct ksk_conn *c)
 {
-	struct ksk_txop *op = c->tx_op;
+	struct ksk_txop *op = c->frame.op;
 
 	if (likely(op)) {
 		/* most are too short */
-		if (op->cur.len >= c->zc_min)
+		if (op->cur.len >= c->zc.min)
 			ksk_zc_begin(c, op);
-		c->tx_left = ksk_txop_payload(op);
-		c->tx_hdr_len = ksk_tx_format_op(c->tx_hdr, op, c->tx_id,
-						 c->be);
+		c->frame.left = ksk_txop_payload(op);
+		c->frame.hdr_len = ksk_tx_format_op(c->frame.hdr, op,
+						    c->frame.id, c->be);
 	} else {
 		ksk_tx_format_answer(c);
 	}
-	c->tx_id++;
+	c->frame.id++;
 }
 
 /* The last byte of a frame has been taken by the socket. */
 static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 {
 	const struct ksk_hdr *hdr = buf;
-	struct ksk_txop *op = c->tx_op;
+	struct ksk_txop *op = c->frame.op;
 
 	trace_kofi_sock_tx(c, hdr, ksk_get64(hdr->size, c->be) -
 			   hdr->hdr_size);
 	ksk_stat_inc(&c->stats.tx_frames);
-	c->tx_op = NULL;
-	c->tx_hdr_len = 0;
-	c->tx_hdr_off = 0;
+	c->frame.op = NULL;
+	c->frame.hdr_len = 0;
+	c->frame.hdr_off = 0;
 
-	if (c->tx_rsp) {
+	if (c->frame.rsp) {
 		ksk_rma_answered(c);
-	} else if (c->tx_cts) {
-		c->tx_cts = 0;
+	} else if (c->frame.cts) {
+		c->frame.cts = 0;
 	} else if (!op) {
 		ksk_stat_inc(&c->stats.tx_acks);
 	} else if (op->ctx && ksk_rndv_sent(c, op)) {
 		/* an announced payload is sent later */
 	} else if (op->ack || op->op == KSK_OP_READ_REQ) {
 		/* the peer's answer is not read before the socket is unlocked */
-		list_add_tail(&op->node, op->ack ? &c->tx_wait :
-						   &c->tx_reads);
+		list_add_tail(&op->node, op->ack ? &c->tx.wait :
+						   &c->tx.reads);
 	} else {
 		ksk_tx_done(c, op, 0);
 	}
@@ -402,15 +404,15 @@ static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
  */
 static bool ksk_tx_more(struct ksk_conn *c)
 {
-	bool more = c->tx_op && (c->tx_op->flags & FI_MORE);
+	bool more = c->frame.op && (c->frame.op->flags & FI_MORE);
 	struct ksk_txop *op;
 
 	if (likely(!ksk_tx_others(c)))
 		return more;
-	if (c->tx_acks || c->rndv_todo || c->rsp_count > !!c->tx_rsp)
+	if (c->tx.acks || c->rndv.todo || c->rsps.n > !!c->frame.rsp)
 		return true;
 	ksk_tx_collect(c);
-	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
+	op = list_first_entry_or_null(&c->tx.queue, struct ksk_txop, node);
 	return op ? !ksk_tx_blocked(c, op) : more;
 }
 
@@ -432,23 +434,23 @@ static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c,
 static noinline bool ksk_tx_source(struct ksk_conn *c, size_t budget)
 {
 	const struct iov_iter *from = NULL;
-	struct msghdr *msg = &c->tx_msg;
+	struct msghdr *msg = &c->frame.msg;
 
-	if (c->tx_left && c->tx_rsp) {
+	if (c->frame.left && c->frame.rsp) {
 		if (!ksk_rma_source(c, &msg->msg_iter))
 			return false;
 		from = &msg->msg_iter;
-	} else if (c->tx_left) {
-		from = kofi_cursor_iter(&c->tx_op->cur);
+	} else if (c->frame.left) {
+		from = kofi_cursor_iter(&c->frame.op->cur);
 	}
-	if (c->tx_hdr_off < c->tx_hdr_len) {
+	if (c->frame.hdr_off < c->frame.hdr_len) {
 		ksk_tx_gather(c, from, budget, &msg->msg_iter);
 		return true;
 	}
 	msg->msg_iter = *from;
 	iov_iter_truncate(&msg->msg_iter, budget);
-	if (c->tx_op && c->tx_op->zc)
-		ksk_zc_msg(c->sock->sk, c->tx_op, msg);
+	if (c->frame.op && c->frame.op->zc)
+		ksk_zc_msg(c->sock->sk, c->frame.op, msg);
 	return true;
 }
 
@@ -458,20 +460,21 @@ static noinline bool ksk_tx_source(struct ksk_conn *c, size_t budget)
  */
 static __always_inline bool ksk_tx_source_flat(struct ksk_conn *c, size_t budget)
 {
-	struct kvec *kv = c->tx_vec.kv;
+	struct kvec *kv = c->frame.vec.kv;
 	void *flat;
 
-	if (!c->tx_op || c->tx_hdr_off || c->tx_left > budget || c->tx_op->zc)
+	if (!c->frame.op || c->frame.hdr_off || c->frame.left > budget ||
+	    c->frame.op->zc)
 		return false;
-	flat = kofi_cursor_flat(&c->tx_op->cur, c->tx_left);
+	flat = kofi_cursor_flat(&c->frame.op->cur, c->frame.left);
 	if (!flat)
 		return false;
-	kv[0].iov_base = c->tx_hdr;
-	kv[0].iov_len = c->tx_hdr_len;
+	kv[0].iov_base = c->frame.hdr;
+	kv[0].iov_len = c->frame.hdr_len;
 	kv[1].iov_base = flat;
-	kv[1].iov_len = c->tx_left;
-	kofi_iter_kvec(&c->tx_msg.msg_iter, ITER_SOURCE, kv, 2,
-		       c->tx_hdr_len + c->tx_left);
+	kv[1].iov_len = c->frame.left;
+	kofi_iter_kvec(&c->frame.msg.msg_iter, ITER_SOURCE, kv, 2,
+		       c->frame.hdr_len + c->frame.left);
 	return true;
 }
 
@@ -482,9 +485,9 @@ static __always_inline bool ksk_tx_source_flat(struct ksk_conn *c, size_t budget
  */
 static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 {
-	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, len, took = 0;
-	bool rsp = c->tx_left && c->tx_rsp;
-	struct msghdr *msg = &c->tx_msg;
+	size_t hdr = c->frame.hdr_len - c->frame.hdr_off, len, took = 0;
+	bool rsp = c->frame.left && c->frame.rsp;
+	struct msghdr *msg = &c->frame.msg;
 	ssize_t sent;
 
 	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -493,7 +496,7 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	    !ksk_tx_source(c, budget))
 		return -ECONNABORTED;
 	len = iov_iter_count(&msg->msg_iter);
-	if (len < hdr + c->tx_left || ksk_tx_more(c))
+	if (len < hdr + c->frame.left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
 
 	sent = ksk_tx_sendmsg(c, msg, len);
@@ -501,17 +504,17 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 		goto out;
 
 	/* with less than all, TCP is out of room and has pushed it itself */
-	WRITE_ONCE(c->tx_corked, sent == len && (msg->msg_flags & MSG_MORE));
+	WRITE_ONCE(c->tx.corked, sent == len && (msg->msg_flags & MSG_MORE));
 	hdr = min_t(size_t, hdr, sent);
-	c->tx_hdr_off += hdr;
+	c->frame.hdr_off += hdr;
 	took = sent - hdr;
-	c->tx_left -= took;
+	c->frame.left -= took;
 	if (unlikely(msg->msg_ubuf))
 		ksk_stat_add(&c->stats.tx_zc_bytes, took);
 	else
 		ksk_stat_add(&c->stats.tx_copy_bytes, took);
-	if (unlikely(c->tx_left) && took && !rsp)
-		kofi_cursor_used(&c->tx_op->cur, took);
+	if (unlikely(c->frame.left) && took && !rsp)
+		kofi_cursor_used(&c->frame.op->cur, took);
 out:
 	if (rsp)
 		ksk_rma_sent(c, took);
@@ -534,7 +537,7 @@ static void ksk_tx_stop(struct ksk_conn *c, int err)
 	if (tcp_sk(sk)->packets_out)
 		return;
 	/* bytes that wait for more to follow may take all the room */
-	if (c->tx_corked)
+	if (c->tx.corked)
 		ksk_tx_push(c);
 	if (sk_stream_memory_free(sk)) {
 		/* out of memory */
@@ -559,18 +562,18 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
 		op = b->op[i];
 		if (i && op) {
 			list_del(&op->node);
-			c->tx_nqueued--;
+			c->tx.nqueued--;
 			ksk_tx_begin(c, op);
 			/* it may have been; the next operation sets this again */
-			c->tx_held = false;
+			c->tx.held = false;
 		} else if (i) {
-			c->tx_acks--;
+			c->tx.acks--;
 		}
 		if (left < b->len[i]) {
 			ksk_tx_format(c);
-			c->tx_hdr_off = min_t(size_t, left, c->tx_hdr_len);
-			left -= c->tx_hdr_off;
-			c->tx_left -= left;
+			c->frame.hdr_off = min_t(size_t, left, c->frame.hdr_len);
+			left -= c->frame.hdr_off;
+			c->frame.left -= left;
 			ksk_stat_add(&c->stats.tx_copy_bytes, left);
 			if (left)
 				kofi_cursor_used(&op->cur, left);
@@ -580,7 +583,7 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
 		if (op)
 			ksk_stat_add(&c->stats.tx_copy_bytes,
 				     ksk_txop_payload(op));
-		c->tx_id++;
+		c->frame.id++;
 		ksk_tx_sent(c, b->hdr[i]);
 	}
 }
@@ -592,7 +595,7 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
  */
 static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 {
-	struct msghdr *msg = &c->tx_msg;
+	struct msghdr *msg = &c->frame.msg;
 	struct ksk_burst b __uninitialized;
 	ssize_t sent;
 
@@ -610,7 +613,7 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 		ksk_tx_format(c);
 		return sent ? : -EPIPE;
 	}
-	WRITE_ONCE(c->tx_corked, sent == b.total && b.more);
+	WRITE_ONCE(c->tx.corked, sent == b.total && b.more);
 	ksk_stat_inc(&c->stats.tx_bursts);
 	ksk_stat_add(&c->stats.tx_bytes, sent);
 	ksk_burst_sent(c, &b, sent);
@@ -621,8 +624,8 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 /* Test whether several frames may be sent in one call. */
 static bool ksk_tx_bursts(const struct ksk_conn *c)
 {
-	return (c->tx_acks || !list_empty(&c->tx_queue)) && !c->tx_hdr_len &&
-	       !c->rsp_count && !c->rndv_todo && !c->retired && !c->tx_cts;
+	return (c->tx.acks || !list_empty(&c->tx.queue)) && !c->frame.hdr_len &&
+	       !c->rsps.n && !c->rndv.todo && !c->retired && !c->frame.cts;
 }
 
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
@@ -640,7 +643,7 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 				return false;
 			}
 		}
-		if (!c->tx_hdr_len)
+		if (!c->frame.hdr_len)
 			ksk_tx_format(c);
 		if (!budget) {
 			ksk_tx_state(c, KSK_TX_IDLE);
@@ -653,11 +656,11 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 		}
 		ksk_stat_add(&c->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
-		if (c->tx_hdr_off == c->tx_hdr_len && !c->tx_left) {
-			ksk_tx_sent(c, c->tx_hdr);
+		if (c->frame.hdr_off == c->frame.hdr_len && !c->frame.left) {
+			ksk_tx_sent(c, c->frame.hdr);
 			budget -= min(budget, KSK_FRAME_COST);
 		}
-	} while (c->tx_hdr_len || ksk_tx_next(c));
+	} while (c->frame.hdr_len || ksk_tx_next(c));
 	/* closing may have waited for this last frame: ksk_rx_last() */
 	if (unlikely(c->retired))
 		irq_poll_sched(&c->poll);
@@ -685,7 +688,7 @@ bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 		return false;
 	if (ksk_tx_start(c))
 		return ksk_tx_frames(c, budget);
-	if (c->tx_state == KSK_TX_IDLE)
+	if (c->tx.state == KSK_TX_IDLE)
 		ksk_tx_corked(c);
 	return false;
 }
@@ -700,7 +703,7 @@ EXPORT_SYMBOL_IF_KUNIT(ksk_tx_run);
  */
 bool ksk_tx_space(struct ksk_conn *c)
 {
-	if (c->tx_state != KSK_TX_SPACE)
+	if (c->tx.state != KSK_TX_SPACE)
 		return false;
 	ksk_tx_state(c, KSK_TX_IDLE);
 	return true;
@@ -715,9 +718,9 @@ bool ksk_tx_space(struct ksk_conn *c)
  */
 bool ksk_tx_pushes(struct ksk_conn *c)
 {
-	if (!c->tx_corked)
+	if (!c->tx.corked)
 		return false;
-	WRITE_ONCE(c->tx_corked, false);
+	WRITE_ONCE(c->tx.corked, false);
 	ksk_stat_inc(&c->stats.tx_pushes);
 	return true;
 }
@@ -726,9 +729,9 @@ void ksk_tx_retry(struct timer_list *t)
 {
 	struct ksk_conn *c = container_of(t, struct ksk_conn, retry);
 
-	if (READ_ONCE(c->tx_corked))
+	if (READ_ONCE(c->tx.corked))
 		set_bit(KSK_CONN_PUSH, &c->flags);
-	else if (READ_ONCE(c->tx_state) != KSK_TX_SPACE &&
+	else if (READ_ONCE(c->tx.state) != KSK_TX_SPACE &&
 		 !test_bit(KSK_CONN_RSPS, &c->flags) &&
 		 !test_and_clear_bit(KSK_CONN_MEMORY, &c->flags) &&
 		 READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
@@ -746,9 +749,9 @@ void ksk_tx_retry(struct timer_list *t)
  */
 bool ksk_tx_quiet(struct ksk_conn *c)
 {
-	return !c->tx_op && !c->tx_hdr_len && list_empty(&c->tx_wait) &&
-	       list_empty(&c->tx_reads) && !c->rndv_out &&
-	       !atomic_read(&c->zc_out);
+	return !c->frame.op && !c->frame.hdr_len && list_empty(&c->tx.wait) &&
+	       list_empty(&c->tx.reads) && !c->rndv.out &&
+	       !atomic_read(&c->zc.out);
 }
 
 /**
@@ -756,12 +759,12 @@ bool ksk_tx_quiet(struct ksk_conn *c)
  * @c: the connection
  *
  * Context: locked.
- * Return: true if there are some; all are in tx_queue then.
+ * Return: true if there are some; all are in tx.queue then.
  */
 bool ksk_tx_waiting(struct ksk_conn *c)
 {
 	ksk_tx_collect(c);
-	return !list_empty(&c->tx_queue);
+	return !list_empty(&c->tx.queue);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -794,7 +797,7 @@ static void ksk_tx_unlock(struct sock *sk)
  *
  * Leaves the operation to the holder of the socket's lock. Without a sender that will
  * find it, the softirq item is scheduled, unless the operation is deferred until callbacks
- * have returned. tx_lock keeps the endpoint: as soon as it is free, the operation may
+ * have returned. posts.lock keeps the endpoint: as soon as it is free, the operation may
  * have completed, and the consumer have closed the endpoint.
  *
  * Context: any.
@@ -805,24 +808,24 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	unsigned long irq;
 	int err = 0;
 
-	spin_lock_irqsave(&c->tx_lock, irq);
-	if (c->tx_closed) {
+	spin_lock_irqsave(&c->posts.lock, irq);
+	if (c->posts.closed) {
 		err = -ESHUTDOWN;
 	} else {
-		list_add_tail(&op->node, &c->tx_posted);
-		c->tx_nposted++;
+		list_add_tail(&op->node, &c->posts.list);
+		c->posts.n++;
 		smp_mb();	/* order the post before the check; see ksk_tx_next() */
-		if (!deferred && READ_ONCE(c->tx_state) == KSK_TX_IDLE)
+		if (!deferred && READ_ONCE(c->tx.state) == KSK_TX_IDLE)
 			irq_poll_sched(&c->poll);
 	}
-	spin_unlock_irqrestore(&c->tx_lock, irq);
+	spin_unlock_irqrestore(&c->posts.lock, irq);
 	return err;
 }
 
 /* Test whether the operation can be sent at once. */
 static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
-	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len && !c->retired &&
+	return c->tx.state == KSK_TX_IDLE && !c->frame.hdr_len && !c->retired &&
 	       !ksk_tx_others(c) && !ksk_tx_blocked(c, op);
 }
 
@@ -832,15 +835,15 @@ static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
 {
 	bool start = true;
 
-	if (c->tx_closed)
+	if (c->posts.closed)
 		return -ESHUTDOWN;
 	if (!deferred && ksk_tx_alive(c) && likely(ksk_tx_first(c, op))) {
 		ksk_tx_begin(c, op);
 		ksk_tx_state(c, KSK_TX_ACTIVE);
 	} else {
 		ksk_tx_collect(c);
-		list_add_tail(&op->node, &c->tx_queue);
-		c->tx_nqueued++;
+		list_add_tail(&op->node, &c->tx.queue);
+		c->tx.nqueued++;
 		if (deferred)
 			return 0;
 		start = ksk_tx_alive(c) && ksk_tx_start(c);
@@ -849,7 +852,7 @@ static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_frames(c, ksk_inline_max))
 			ksk_conn_go_on(c);
-	} else if (c->tx_state == KSK_TX_IDLE) {
+	} else if (c->tx.state == KSK_TX_IDLE) {
 		ksk_tx_corked(c);
 	}
 	return 0;

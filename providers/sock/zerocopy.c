@@ -19,7 +19,7 @@
  * completing only takes irqsave locks, and TCP is never called with one of
  * them held.
  *
- * An endpoint waits for its pages before its close or drain returns (zc_users).
+ * An endpoint waits for its pages before its close or drain returns (zc.users).
  * TCP's queue may hold them for long, if the peer does not read. So a stream that is
  * closed with pages out is aborted, never closed in order: that empties the queue. The
  * device gives the remaining pages back in bounded time. Operations that are flushed with
@@ -93,20 +93,20 @@ static void ksk_zc_put(struct ksk_txop *op)
 	err = ksk_zc_result(c, op);
 	trace_kofi_sock_zc(c, op, err);
 	if (op->zc_copied) {
-		spin_lock_irqsave(&c->tx_lock, irq);
-		c->zc_skip = KSK_ZC_SKIP;
+		spin_lock_irqsave(&c->posts.lock, irq);
+		c->zc.skip = KSK_ZC_SKIP;
 		ksk_stat_inc(&c->stats.tx_zc_copied);
-		spin_unlock_irqrestore(&c->tx_lock, irq);
+		spin_unlock_irqrestore(&c->posts.lock, irq);
 	}
 	/* before the completion, after which the consumer may close: then no reset is needed */
-	last = atomic_dec_and_test(&c->zc_out);
+	last = atomic_dec_and_test(&c->zc.out);
 	ksk_tx_complete(c, op, err);
 	/* closing may have waited for it: ksk_rx_last() */
 	if (last && READ_ONCE(c->retired))
 		irq_poll_sched(&c->poll);
 	/* from here on the endpoint may be freed: a wait by its address only */
-	if (atomic_dec_and_test(&c->zc_users))
-		wake_up_var(&c->zc_users);
+	if (atomic_dec_and_test(&c->zc.users))
+		wake_up_var(&c->zc.users);
 }
 
 /* A packet has released the pages of an operation. */
@@ -161,10 +161,10 @@ static bool ksk_zc_device(struct sock *sk)
 /* Test whether sending pages is expected to save a copy. */
 static bool ksk_zc_saves(struct ksk_conn *c)
 {
-	unsigned int skip = READ_ONCE(c->zc_skip);
+	unsigned int skip = READ_ONCE(c->zc.skip);
 
 	if (skip) {
-		WRITE_ONCE(c->zc_skip, skip - 1);
+		WRITE_ONCE(c->zc.skip, skip - 1);
 		return false;
 	}
 	return ksk_zc_device(c->sock->sk);
@@ -187,7 +187,7 @@ static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
  */
 void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
-	unsigned int min = c->zc_min;
+	unsigned int min = c->zc.min;
 
 	/* a read sends nothing of its memory */
 	if (!min || ksk_txop_payload(op) < min ||
@@ -201,8 +201,8 @@ void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op)
 	refcount_set(&op->ubuf.refcnt, 1);
 	op->zc_copied = false;
 	op->zc = true;
-	atomic_inc(&c->zc_out);
-	atomic_inc(&c->zc_users);
+	atomic_inc(&c->zc.out);
+	atomic_inc(&c->zc.users);
 }
 
 /**
@@ -271,9 +271,9 @@ void ksk_zc_done(struct ksk_txop *op)
  */
 void ksk_zc_wait(struct ksk_conn *c)
 {
-	while (!wait_var_event_timeout(&c->zc_users,
-				       !atomic_read(&c->zc_users),
+	while (!wait_var_event_timeout(&c->zc.users,
+				       !atomic_read(&c->zc.users),
 				       KSK_ZC_PATIENCE))
 		pr_warn("endpoint %u: a network device still has pages of %d operations\n",
-			c->ep->base.obj.id, atomic_read(&c->zc_users));
+			c->ep->base.obj.id, atomic_read(&c->zc.users));
 }

@@ -832,7 +832,7 @@ static void ord_ending(struct kunit *test)
 	c->ops->hand_over(c);
 	KUNIT_EXPECT_EQ(test, ord_post(o, o->from->peer, sizeof(u64), ORD_TAG,
 				       FI_COMPLETION), 0);
-	KUNIT_EXPECT_EQ(test, c->tx_nposted, 0);
+	KUNIT_EXPECT_EQ(test, c->posts.n, 0);
 	release_sock(sk);
 	sock_put(sk);
 	o->posted++;

@@ -119,7 +119,7 @@ static void burst_wire(struct kunit *test)
 
 	live_pattern(l->out, LIVE_BIG, 5);
 	if (f->zc_off)
-		c->zc_min = 0;
+		c->zc.min = 0;
 	local_irq_save(irq);
 	for (i = 0; i < BURST_POSTS; i++)
 		n += !burst_post(l, f, i);

@@ -508,14 +508,14 @@ static void option_lost_probe(struct kunit *test)
 	lock_sock(sk);
 	long_ago = tcp_jiffies32 - 2 * HZ -
 		   msecs_to_jiffies(ksk_ep(p->side[0].ep)->tun.silence_timeout);
-	c->watch_base = long_ago;
+	c->watch.base = long_ago;
 	tcp_sk(sk)->rcv_tstamp = long_ago;
 	inet_csk(sk)->icsk_probes_out = 1;
 	release_sock(sk);
-	mod_delayed_work(system_wq, &c->watch, 0);
-	flush_delayed_work(&c->watch);
+	mod_delayed_work(system_wq, &c->watch.work, 0);
+	flush_delayed_work(&c->watch.work);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(c->dead), 0);
-	KUNIT_EXPECT_NE(test, c->watch_base, long_ago);
+	KUNIT_EXPECT_NE(test, c->watch.base, long_ago);
 	ct_pair_close(p);
 }
 

@@ -161,8 +161,8 @@ static bool end_waits(struct ksk_conn *c, bool pages)
 {
 	unsigned long end = jiffies + LIVE_JIFFIES;
 
-	while (pages ? !atomic_read(&c->zc_out) || READ_ONCE(c->tx_hdr_len) :
-		       READ_ONCE(c->tx_state) != KSK_TX_SPACE) {
+	while (pages ? !atomic_read(&c->zc.out) || READ_ONCE(c->frame.hdr_len) :
+		       READ_ONCE(c->tx.state) != KSK_TX_SPACE) {
 		if (time_after(jiffies, end))
 			return false;
 		schedule_timeout_uninterruptible(1);

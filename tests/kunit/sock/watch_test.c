@@ -26,8 +26,8 @@ static struct ksk_conn *watch_conn(struct live *l)
 
 static void watch_run(struct ksk_conn *c)
 {
-	mod_delayed_work(system_wq, &c->watch, 0);
-	flush_delayed_work(&c->watch);
+	mod_delayed_work(system_wq, &c->watch.work, 0);
+	flush_delayed_work(&c->watch.work);
 }
 
 /* Have it see what there is, let the time pass, and have it look again. */
@@ -37,7 +37,7 @@ static void watch_late(struct ksk_conn *c)
 
 	watch_run(c);
 	lock_sock(sk);
-	c->watch_rx_base -= msecs_to_jiffies(2 * WATCH_LIMIT);
+	c->watch.rx_base -= msecs_to_jiffies(2 * WATCH_LIMIT);
 	release_sock(sk);
 	watch_run(c);
 }
@@ -113,7 +113,7 @@ static void watch_frame(struct kunit *test)
 		watch_run(c);
 		live_raw_send(sock, frame + f->bytes, 1);
 		KUNIT_EXPECT_TRUE(test, watch_until(c, f->bytes + 1, false));
-		c->watch_rx_base -= msecs_to_jiffies(2 * WATCH_LIMIT);
+		c->watch.rx_base -= msecs_to_jiffies(2 * WATCH_LIMIT);
 		watch_run(c);
 	} else {
 		watch_late(c);
@@ -192,7 +192,7 @@ static void watch_silent(struct ksk_conn *c, unsigned int rtt_ms)
 	u32 then = tcp_jiffies32 - msecs_to_jiffies(2 * WATCH_LIMIT);
 
 	lock_sock(sk);
-	c->watch_base = then;
+	c->watch.base = then;
 	tcp_sk(sk)->rcv_tstamp = then;
 	tcp_sk(sk)->srtt_us = 8 * rtt_ms * USEC_PER_MSEC;
 	tcp_sk(sk)->rttvar_us = 200 * USEC_PER_MSEC;
@@ -283,12 +283,12 @@ static void watch_tx_budget(struct kunit *test)
 	bool more;
 
 	lock_sock(sk);
-	c->tx_acks = WATCH_FRAMES;
+	c->tx.acks = WATCH_FRAMES;
 	more = ksk_tx_run(c, 20 * KSK_FRAME_COST);
 	KUNIT_EXPECT_TRUE(test, more);
-	KUNIT_EXPECT_GE(test, c->tx_acks, WATCH_FRAMES - 21ULL);
-	KUNIT_EXPECT_LE(test, c->tx_acks, WATCH_FRAMES - 19ULL);
-	c->tx_acks = 0;
+	KUNIT_EXPECT_GE(test, c->tx.acks, WATCH_FRAMES - 21ULL);
+	KUNIT_EXPECT_LE(test, c->tx.acks, WATCH_FRAMES - 19ULL);
+	c->tx.acks = 0;
 	release_sock(sk);
 	sock_release(sock);
 }

@@ -236,7 +236,7 @@ static void zc_not_read(struct kunit *test)
 	ct_progress(p);
 	KUNIT_EXPECT_FALSE(test, ct_is_done(m.op));
 	KUNIT_EXPECT_GT(test, page_count(m.pages), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc.out), 1);
 
 	zc_recv(test, p, &m);
 	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
@@ -625,7 +625,7 @@ static void zc_ends_out(struct kunit *test)
 	}
 	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_frames) >= 1,
 					CT_TIMEOUT_MS));
-	KUNIT_ASSERT_GE(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 1);
+	KUNIT_ASSERT_GE(test, atomic_read(&zc_ep(p, 0)->conn->zc.out), 1);
 	KUNIT_ASSERT_FALSE(test, ct_is_done(m[0].op));
 
 	e->end(p);
@@ -637,7 +637,7 @@ static void zc_ends_out(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
 	}
 	if (p->side[0].ep)
-		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc.out), 0);
 	ct_pair_close(p);
 }
 
@@ -948,7 +948,7 @@ static void zc_note_out(struct ct_op *op)
 {
 	struct zc_out *note = op->buf;
 
-	note->out = atomic_read(&note->conn->zc_out);
+	note->out = atomic_read(&note->conn->zc.out);
 }
 
 /*
@@ -971,7 +971,7 @@ static void zc_counted_first(struct kunit *test)
 	zc_send(test, p, &m, 0);
 	m.op->buf = &note;
 	m.op->hook = zc_note_out;
-	KUNIT_EXPECT_EQ(test, atomic_read(&note.conn->zc_out), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&note.conn->zc.out), 1);
 	lock_sock_nested(from, SINGLE_DEPTH_NESTING);
 	release_sock(to);
 	while (!READ_ONCE(from->sk_backlog.tail) && time_before(jiffies, end))
