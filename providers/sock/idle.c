@@ -25,7 +25,7 @@
 
 static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
 {
-	unsigned int max = rdm->max_conns;
+	unsigned int max = rdm->idle.max_conns;
 	unsigned int n = atomic_read(&rdm->peers.nelems);
 
 	return max && n > max ? n - max : 0;
@@ -39,16 +39,16 @@ static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
  */
 void ksk_idle_watch(struct ksk_rdm *rdm)
 {
-	unsigned int ms = rdm->idle_timeout;
+	unsigned int ms = rdm->idle.timeout;
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (rdm->closing)
+	if (rdm->state == KSK_RDM_CLOSING)
 		return;
 	if (ksk_idle_excess(rdm))
-		mod_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle, 0);
+		mod_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle.work, 0);
 	else if (ms)
-		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle,
+		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle.work,
 				   max(msecs_to_jiffies(ms) / 4, 1UL));
 }
 
@@ -75,7 +75,7 @@ static bool ksk_idle_quiet(struct ksk_conn *c)
 
 static bool ksk_idle_expired(const struct ksk_conn *c)
 {
-	unsigned int ms = ksk_rdm(c->ep)->idle_timeout;
+	unsigned int ms = ksk_rdm(c->ep)->idle.timeout;
 
 	return ms && ksk_idle_time(c) >= msecs_to_jiffies(ms);
 }
@@ -114,12 +114,12 @@ static struct ksk_peer *ksk_idle_oldest(struct ksk_rdm *rdm)
 	return oldest;
 }
 
-/* ksk_rdm.idle */
+/* ksk_rdm_idle.work */
 static void ksk_idle_work(struct work_struct *work)
 {
 	struct ksk_rdm *rdm = container_of(to_delayed_work(work),
-					   struct ksk_rdm, idle);
-	unsigned int ms = rdm->idle_timeout, excess, going = 0;
+					   struct ksk_rdm, idle.work);
+	unsigned int ms = rdm->idle.timeout, excess, going = 0;
 	unsigned long delay = ms ? msecs_to_jiffies(ms) / 4 : HZ;
 	struct ksk_peer *peer;
 
@@ -143,8 +143,9 @@ static void ksk_idle_work(struct work_struct *work)
 		if (excess > going + 1)
 			delay = 1;
 	}
-	if (!rdm->closing && (excess || (ms && !list_empty(&rdm->conns))))
-		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle,
+	if (rdm->state != KSK_RDM_CLOSING &&
+	    (excess || (ms && !list_empty(&rdm->conns))))
+		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle.work,
 				   max(delay, 1UL));
 	spin_unlock_irq(&rdm->lock);
 }
@@ -178,7 +179,7 @@ void ksk_idle_retired(struct ksk_conn *c)
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
 
 	spin_lock_irq(&rdm->lock);
-	ksk_stat_inc(&rdm->idle_closed);
+	ksk_stat_inc(&rdm->stats.idle_closed);
 	spin_unlock_irq(&rdm->lock);
 }
 
@@ -281,7 +282,7 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	again->successor = true;
 	spin_lock_irqsave(&rdm->lock, irq);
 	/* the removal of an address has completed all operations for it */
-	move = peer->in_use && !rdm->closing &&
+	move = peer->in_use && rdm->state != KSK_RDM_CLOSING &&
 	       kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
 	       FI_ADDR_NOTAVAIL && ksk_idle_move(rdm, c, again);
 	spin_unlock_irqrestore(&rdm->lock, irq);
@@ -291,9 +292,9 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 
 void ksk_idle_init(struct ksk_rdm *rdm)
 {
-	INIT_DELAYED_WORK(&rdm->idle, ksk_idle_work);
-	rdm->idle_timeout = READ_ONCE(ksk_rdm_idle_timeout);
-	rdm->max_conns = READ_ONCE(ksk_rdm_max_conns);
+	INIT_DELAYED_WORK(&rdm->idle.work, ksk_idle_work);
+	rdm->idle.timeout = READ_ONCE(ksk_rdm_idle_timeout);
+	rdm->idle.max_conns = READ_ONCE(ksk_rdm_max_conns);
 }
 
 /* -------------------------------- peers that restart with an unchanged number */
@@ -332,9 +333,10 @@ static bool ksk_restart_leave(struct ksk_rdm *rdm, struct ksk_conn *c,
 {
 	struct ksk_peer *peer = ksk_peer(c);
 
-	if (!peer->in_use || rdm->closing || !ksk_peers_leave(rdm, peer))
+	if (!peer->in_use || rdm->state == KSK_RDM_CLOSING ||
+	    !ksk_peers_leave(rdm, peer))
 		return false;
-	ksk_stat_inc(&rdm->restarts);
+	ksk_stat_inc(&rdm->stats.restarts);
 	set_bit(KSK_CONN_TAIL, &c->flags);
 	WRITE_ONCE(c->retired, true);
 	if (ksk_tx_quiet(c) && ksk_idle_move(rdm, c, again))

@@ -75,7 +75,7 @@ static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
 	struct ksk_former *f;
 
-	if (!peer->established || rdm->closing ||
+	if (!peer->established || rdm->state == KSK_RDM_CLOSING ||
 	    kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
 	    FI_ADDR_NOTAVAIL)
 		return;
@@ -289,7 +289,7 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 	struct ksk_peer *peer;
 
 	spin_lock_irq(&rdm->lock);
-	ksk_conn_stats_add(sum, &rdm->total);
+	ksk_conn_stats_add(sum, &rdm->stats.conns);
 	list_for_each_entry(peer, &rdm->conns, node) {
 		ksk_conn_stats_add(sum, &peer->conn.stats);
 		conns++;
@@ -299,18 +299,18 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 	list_for_each_entry(peer, &rdm->reaped, node)
 		ksk_conn_stats_add(sum, &peer->conn.stats);
 	early = rdm->early;
-	unexpected = rdm->unexpected_bytes;
+	unexpected = rdm->stored.bytes;
 	spin_unlock_irq(&rdm->lock);
 
 	fn(arg, "connections", conns);
 	fn(arg, "tx_early", early);
 	fn(arg, "rx_unexpected_bytes", unexpected);
-	fn(arg, "connects", READ_ONCE(rdm->connects));
-	fn(arg, "accepted", READ_ONCE(rdm->accepted));
-	fn(arg, "rejected", READ_ONCE(rdm->rejected));
-	fn(arg, "refused", READ_ONCE(rdm->refused));
-	fn(arg, "restarts", READ_ONCE(rdm->restarts));
-	fn(arg, "idle_closed", READ_ONCE(rdm->idle_closed));
+	fn(arg, "connects", READ_ONCE(rdm->stats.connects));
+	fn(arg, "accepted", READ_ONCE(rdm->stats.accepted));
+	fn(arg, "rejected", READ_ONCE(rdm->stats.rejected));
+	fn(arg, "refused", READ_ONCE(rdm->stats.refused));
+	fn(arg, "restarts", READ_ONCE(rdm->stats.restarts));
+	fn(arg, "idle_closed", READ_ONCE(rdm->stats.idle_closed));
 	sum->violations += ksk_listener_stats(&rdm->listener, fn, arg);
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);

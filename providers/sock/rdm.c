@@ -254,7 +254,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 		/* a peer of version 0 repeats the version of the request */
 		if (cm->version > KSK_RDM_AGREED)
 			c->rndv.state = &peer->rndv;
-		ksk_stat_inc(&rdm->connects);
+		ksk_stat_inc(&rdm->stats.connects);
 	}
 	ksk_rdm_settle(rdm, peer);
 	/* pairs with ksk_rdm_add() */
@@ -303,7 +303,8 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	if (!again)
 		return;
 	spin_lock_irqsave(&rdm->lock, irq);
-	start = peer->in_use && !rdm->closing && !READ_ONCE(peer->conn.dead);
+	start = peer->in_use && rdm->state != KSK_RDM_CLOSING &&
+		!READ_ONCE(peer->conn.dead);
 	if (start) {
 		ksk_rdm_replace(rdm, peer, again);
 		ksk_peer_begin(again);
@@ -327,7 +328,7 @@ static void ksk_peer_over(struct ksk_conn *c)
 	list_del_init(&peer->held);
 	peer->over = true;
 	rdm->unknown -= peer->unknown;
-	if (!rdm->closing) {
+	if (rdm->state != KSK_RDM_CLOSING) {
 		list_move_tail(&peer->node, &rdm->ended);
 		queue_work(c->wq, &rdm->reap);
 	}
@@ -392,7 +393,7 @@ static void ksk_rdm_reap(struct work_struct *work)
 		ksk_conn_close(&peer->conn);
 		spin_lock_irq(&rdm->lock);
 		list_del(&peer->node);
-		ksk_conn_stats_add(&rdm->total, &peer->conn.stats);
+		ksk_conn_stats_add(&rdm->stats.conns, &peer->conn.stats);
 		spin_unlock_irq(&rdm->lock);
 		ksk_peer_free(peer);
 	}
@@ -437,7 +438,7 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (rdm->closing)
+	if (rdm->state == KSK_RDM_CLOSING)
 		return -ESHUTDOWN;
 	if (!READ_ONCE(rdm->ep.domain->ifindex))
 		return -ENETDOWN;
@@ -574,7 +575,7 @@ static void ksk_rdm_peers_added(struct fid_ep *fid)
 
 	spin_lock_irq(&rdm->lock);
 	/* nothing is received after this */
-	if (rdm->closing)
+	if (rdm->state == KSK_RDM_CLOSING)
 		goto unlock;
 	ksk_unexpected_own(rdm);
 	list_for_each_entry(peer, &rdm->conns, node) {
@@ -687,8 +688,9 @@ static int ksk_rdm_listen(struct ksk_rdm *rdm)
 	if (err >= 0) {
 		err = 0;
 		memcpy(&rdm->name, &ss, kofi_ip_len((struct sockaddr *)&ss));
-		/* pairs with ksk_rdm_accept_work() */
-		smp_store_release(&rdm->listening, true);
+		spin_lock_irq(&rdm->lock);
+		rdm->state = KSK_RDM_LISTENING;
+		spin_unlock_irq(&rdm->lock);
 		queue_work(ksk_wq_for(&rdm->ep.tun), &rdm->accept);
 	}
 	ksk_memalloc_restore(noio);
@@ -702,7 +704,7 @@ static int ksk_rdm_enable(struct fid_ep *fid)
 	int err = -ESHUTDOWN;
 
 	mutex_lock(&rdm->mutex);
-	if (rdm->stopped)
+	if (rdm->state == KSK_RDM_CLOSING)
 		goto unlock;
 	err = -ENETDOWN;
 	if (!READ_ONCE(ep->domain->ifindex))
@@ -727,17 +729,18 @@ static void ksk_rdm_stop(struct fid_ep *fid, enum ksk_down how)
 	struct ksk_ep *ep = ksk_ep(fid);
 	struct ksk_rdm *rdm = ksk_rdm(ep);
 	struct ksk_peer *peer;
+	bool first;
 
 	mutex_lock(&rdm->mutex);
 	spin_lock_irq(&rdm->lock);
-	rdm->closing = true;
+	first = rdm->state != KSK_RDM_CLOSING;
+	rdm->state = KSK_RDM_CLOSING;
 	spin_unlock_irq(&rdm->lock);
-	if (!rdm->stopped)
+	if (first)
 		ksk_listener_stop(&rdm->listener);
-	rdm->stopped = true;
 	cancel_work_sync(&rdm->accept);
 	cancel_work_sync(&rdm->reap);
-	cancel_delayed_work_sync(&rdm->idle);
+	cancel_delayed_work_sync(&rdm->idle.work);
 	/* the lists no longer change */
 	list_for_each_entry(peer, &rdm->conns, node)
 		ksk_conn_down(&peer->conn, how);

@@ -10,48 +10,116 @@
 #include "sock.h"
 
 /**
+ * enum ksk_rdm_state - life of an endpoint of type FI_EP_RDM
+ * @KSK_RDM_NEW: the endpoint has no address yet
+ * @KSK_RDM_LISTENING: peers can connect, and ksk_rdm.name is known
+ * @KSK_RDM_CLOSING: no connection may be added; final
+ *
+ * ==========  ==========  =================
+ * From        To          Step
+ * ==========  ==========  =================
+ * NEW         LISTENING   ksk_rdm_enable()
+ * NEW         CLOSING     ksk_rdm_stop()
+ * LISTENING   CLOSING     ksk_rdm_stop()
+ * ==========  ==========  =================
+ */
+enum ksk_rdm_state {
+	KSK_RDM_NEW,
+	KSK_RDM_LISTENING,
+	KSK_RDM_CLOSING,
+};
+
+/**
+ * struct ksk_rdm_idle - closing of idle connections
+ * @work: checks for idle connections
+ * @timeout: milliseconds after which an idle connection is closed, 0 for never; fixed
+ * @max_conns: connections above which idle ones are closed at once, 0 for no limit; fixed
+ */
+struct ksk_rdm_idle {
+	struct delayed_work	work;
+	unsigned int		timeout;
+	unsigned int		max_conns;
+};
+
+/**
+ * struct ksk_rdm_ready - stored messages that may be delivered
+ * @lock: protects @list, and the readiness of each message; irqsave, innermost
+ * @list: complete messages that may have found their receive; under @lock
+ * @deliver: delivers the messages on @list, and schedules the connections on
+ *	ksk_rdm_stored.held
+ */
+struct ksk_rdm_ready {
+	spinlock_t		lock;	/* the list */
+	struct list_head	list;
+	struct work_struct	deliver;
+};
+
+/**
+ * struct ksk_rdm_stored - memory of stored messages; under ksk_rdm.lock
+ * @list: stored messages
+ * @bytes: bytes of memory that stored messages occupy
+ * @full: a stream waits until @bytes shrinks
+ * @held: connections that wait for another search before their message is stored
+ */
+struct ksk_rdm_stored {
+	struct list_head	list;
+	size_t			bytes;
+	bool			full;
+	struct list_head	held;
+};
+
+/**
+ * struct ksk_rdm_counters - statistics of an endpoint. They change under ksk_rdm.lock, and
+ *	are read without it, except @conns.
+ * @conns: statistics of freed connections; under ksk_rdm.lock
+ * @accepted: accepted requests
+ * @rejected: requests rejected due to a connection or a better request
+ * @refused: invalid requests
+ * @connects: connections established to peers
+ * @restarts: peers that have connected with another number
+ * @idle_closed: idle connections that were closed
+ */
+struct ksk_rdm_counters {
+	struct ksk_conn_stats	conns;
+	unsigned long		accepted;
+	unsigned long		rejected;
+	unsigned long		refused;
+	unsigned long		connects;
+	unsigned long		restarts;
+	unsigned long		idle_closed;
+};
+
+/**
  * struct ksk_rdm - an endpoint of type FI_EP_RDM
  * @ep: common part of all types
  * @listener: listener to which peers connect
- * @name: address of @listener
+ * @name: address of @listener; fixed from KSK_RDM_LISTENING on
  * @pid: number that distinguishes this life of the endpoint, never 0
  * @accept: answers requests
  * @reap: frees connections
- * @idle: checks for idle connections
- * @idle_timeout: milliseconds after which an idle connection is closed, 0 for never
- * @max_conns: connections above which idle ones are closed at once, 0 for no limit
- * @ready_lock: protects @ready, and the readiness of messages; irqsave, innermost
- * @ready: complete stored messages that may have found their receive
- * @deliver: delivers the messages on @ready
+ * @idle: closing of idle connections
+ * @ready: stored messages that may be delivered
  * @mutex: serialises enabling and draining
  * @removal: an address is being removed; its holder waits for nothing but readers
- * @gone: the endpoint is being closed; under @removal
- * @listening: peers can connect, and @name is known
- * @stopped: the listener has been stopped
- * @lock: protects the following members; irqsave
- * @closing: no connection may be added
- * @peers: connections for posts, by address
- * @dests: connections for posts, by fi_addr_t, once posted to
- * @numbers: connections for posts, by number, for statistics per peer (peers.c)
- * @last_number: last number in @numbers that was assigned
- * @formers: number of earlier connections of each peer
- * @conns: connections that have not been terminated
- * @ended: terminated connections for @reap
- * @reaped: connections that @reap is freeing; they still count in statistics
- * @unknown: number of connections that unknown peers have made
- * @deferred: connections with deferred posts
- * @early: number of operations that wait for their connection to be established
- * @unexpected: stored messages
- * @unexpected_bytes: bytes of memory that stored messages occupy
- * @unexpected_full: a stream waits until @unexpected_bytes shrinks
- * @held: connections that wait for another search before their message is stored
- * @total: statistics of freed connections
- * @accepted: statistics: accepted requests
- * @rejected: statistics: requests rejected due to a connection or a better request
- * @refused: statistics: invalid requests
- * @connects: statistics: connections established to peers
- * @restarts: statistics: peers that have connected with another number
- * @idle_closed: statistics: idle connections that were closed
+ * @gone: the endpoint is being freed; under @removal
+ * @lock: protects the members below; irqsave
+ * @state: enum ksk_rdm_state. Written under @lock and @mutex, read under either
+ * @peers: connections for posts, by address. Written under @lock; posts read it under RCU
+ * @dests: connections for posts, by fi_addr_t, once posted to. Written under @lock; posts
+ *	read it under RCU
+ * @numbers: connections for posts, by number, for statistics per peer (peers.c); under @lock
+ * @last_number: last number in @numbers that was assigned; under @lock
+ * @formers: number of earlier connections of each peer; under @lock
+ * @conns: connections that have not been terminated; under @lock
+ * @ended: terminated connections for @reap; under @lock
+ * @reaped: connections that @reap is freeing; they still count in statistics. @reap owns
+ *	it, and changes it under @lock
+ * @deferred: connections with deferred posts; under @lock
+ * @unknown: number of connections that unknown peers have made; under @lock
+ * @early: number of operations that wait for their connection to be established; under
+ *	@lock
+ * @stored: memory of stored messages; under @lock
+ * @stats: statistics
  */
 struct ksk_rdm {
 	struct ksk_ep		ep;
@@ -60,20 +128,14 @@ struct ksk_rdm {
 	u32			pid;
 	struct work_struct	accept;
 	struct work_struct	reap;
-	struct delayed_work	idle;
-	unsigned int		idle_timeout;
-	unsigned int		max_conns;
-	spinlock_t		ready_lock;	/* @ready */
-	struct list_head	ready;
-	struct work_struct	deliver;
+	struct ksk_rdm_idle	idle;
+	struct ksk_rdm_ready	ready;
 	struct mutex		mutex;	/* enabling, draining */
 	struct mutex		removal;	/* of addresses */
 	bool			gone;
-	bool			listening;
-	bool			stopped;
 
 	spinlock_t		lock;	/* the following members */
-	bool			closing;
+	enum ksk_rdm_state	state;
 	struct rhashtable	peers;
 	struct xarray		dests;
 	struct xarray		numbers;
@@ -85,17 +147,8 @@ struct ksk_rdm {
 	struct list_head	deferred;
 	unsigned int		unknown;
 	size_t			early;
-	struct list_head	unexpected;
-	size_t			unexpected_bytes;
-	bool			unexpected_full;
-	struct list_head	held;
-	struct ksk_conn_stats	total;
-	unsigned long		accepted;
-	unsigned long		rejected;
-	unsigned long		refused;
-	unsigned long		connects;
-	unsigned long		restarts;
-	unsigned long		idle_closed;
+	struct ksk_rdm_stored	stored;
+	struct ksk_rdm_counters	stats;
 };
 
 /**
@@ -143,7 +196,7 @@ struct ksk_rndv {
  * @unexpected: number of stored messages of the peer
  * @unexpected_bytes: bytes of memory that its stored messages occupy
  * @refused: the stream waits, as its message was not stored
- * @held: entry of ksk_rdm.held
+ * @held: entry of ksk_rdm_stored.held
  * @posts: number of posted receives above which the stream may wait again
  * @before: number of stored messages when the stream stopped
  * @unnamed: an unknown sender was found; the stream resumes when it is inserted

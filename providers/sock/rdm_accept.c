@@ -85,7 +85,7 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			ksk_restart_ask(old);
 			return false;
 		}
-		ksk_stat_inc(&rdm->restarts);
+		ksk_stat_inc(&rdm->stats.restarts);
 		ksk_rdm_replace(rdm, old, peer);
 		ksk_conn_abort(&old->conn, ECONNRESET);
 		return true;
@@ -128,7 +128,7 @@ static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex))
+	if (rdm->state == KSK_RDM_CLOSING || !READ_ONCE(rdm->ep.domain->ifindex))
 		return false;
 	/* under the lock, as an insertion recounts only peers counted before */
 	peer->unknown = ksk_rdm_stranger(rdm, peer);
@@ -229,11 +229,11 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 	if (peer)
 		admit = ksk_rdm_admit(rdm, peer, &own);
 	if (admit)
-		ksk_stat_inc(&rdm->accepted);
+		ksk_stat_inc(&rdm->stats.accepted);
 	else if (peer)
-		ksk_stat_inc(&rdm->rejected);
+		ksk_stat_inc(&rdm->stats.rejected);
 	else
-		ksk_stat_inc(&rdm->refused);
+		ksk_stat_inc(&rdm->stats.refused);
 	spin_unlock_irq(&rdm->lock);
 
 	if (admit)
@@ -259,9 +259,13 @@ void ksk_rdm_accept_work(struct work_struct *work)
 	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, accept);
 	struct ksk_req *req;
 	unsigned int noio;
+	bool early;
 
-	/* pairs with ksk_rdm_listen(), which queues it again */
-	if (!smp_load_acquire(&rdm->listening))
+	spin_lock_irq(&rdm->lock);
+	early = rdm->state == KSK_RDM_NEW;
+	spin_unlock_irq(&rdm->lock);
+	/* ksk_rdm_listen() queues it again */
+	if (early)
 		return;
 	noio = ksk_memalloc_save(&rdm->ep.tun);
 	while ((req = ksk_req_next(&rdm->listener))) {

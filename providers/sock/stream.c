@@ -73,7 +73,7 @@ static noinline void ksk_rdm_own(struct ksk_peer *peer)
 
 	spin_lock_irqsave(&rdm->lock, irq);
 	WRITE_ONCE(peer->disowned, false);
-	if (!rdm->closing)
+	if (rdm->state != KSK_RDM_CLOSING)
 		ksk_unexpected_own(rdm);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }

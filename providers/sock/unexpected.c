@@ -45,10 +45,10 @@
  * @addr: address of the sender
  * @rxmsg: record that looks for the receive
  * @cur: position of the next bytes in @buf
- * @whole: the last byte has arrived; under ksk_rdm.ready_lock
- * @woken: @rxmsg has been woken; under ksk_rdm.ready_lock
+ * @whole: the last byte has arrived; under ksk_rdm_ready.lock
+ * @woken: @rxmsg has been woken; under ksk_rdm_ready.lock
  * @ready: entry in the list of messages that are whole and woken, until the work item
- *	takes it; under ksk_rdm.ready_lock
+ *	takes it; under ksk_rdm_ready.lock
  * @buf: the bytes
  */
 struct ksk_unexpected {
@@ -82,13 +82,13 @@ static void ksk_unexpected_step(struct ksk_unexpected *u, bool *what)
 	struct ksk_rdm *rdm = u->rdm;
 	unsigned long irq;
 
-	spin_lock_irqsave(&rdm->ready_lock, irq);
+	spin_lock_irqsave(&rdm->ready.lock, irq);
 	*what = true;
 	if (u->whole && u->woken && list_empty(&u->ready)) {
-		list_add_tail(&u->ready, &rdm->ready);
-		queue_work(system_bh_wq, &rdm->deliver);
+		list_add_tail(&u->ready, &rdm->ready.list);
+		queue_work(system_bh_wq, &rdm->ready.deliver);
 	}
-	spin_unlock_irqrestore(&rdm->ready_lock, irq);
+	spin_unlock_irqrestore(&rdm->ready.lock, irq);
 }
 
 /* kofi_rxmsg.wake */
@@ -111,12 +111,12 @@ static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	bool room;
 
 	spin_lock_irqsave(&rdm->lock, irq);
-	room = rdm->unexpected_bytes + bytes <= limit;
-	rdm->unexpected_full |= !room;
+	room = rdm->stored.bytes + bytes <= limit;
+	rdm->stored.full |= !room;
 	room = room && peer->unexpected < KSK_UNEXPECTED_COUNT;
 	peer->refused = !room;
 	if (room) {
-		rdm->unexpected_bytes += bytes;
+		rdm->stored.bytes += bytes;
 		peer->unexpected++;
 		peer->unexpected_bytes += bytes;
 	} else {
@@ -132,7 +132,7 @@ static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 {
 	lockdep_assert_held(&rdm->lock);
 
-	rdm->unexpected_bytes -= bytes;
+	rdm->stored.bytes -= bytes;
 	if (peer) {
 		peer->unexpected--;
 		peer->unexpected_bytes -= bytes;
@@ -140,9 +140,9 @@ static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			irq_poll_sched(&peer->conn.poll);
 		peer->refused = false;
 	}
-	if (!rdm->unexpected_full)
+	if (!rdm->stored.full)
 		return;
-	rdm->unexpected_full = false;
+	rdm->stored.full = false;
 	list_for_each_entry(peer, &rdm->conns, node) {
 		if (peer->refused)
 			irq_poll_sched(&peer->conn.poll);
@@ -157,9 +157,9 @@ static void ksk_unexpected_free(struct ksk_unexpected *u)
 	unsigned long irq;
 
 	spin_lock_irqsave(&rdm->lock, irq);
-	spin_lock(&rdm->ready_lock);
+	spin_lock(&rdm->ready.lock);
 	list_del(&u->ready);
-	spin_unlock(&rdm->ready_lock);
+	spin_unlock(&rdm->ready.lock);
 	list_del(&u->node);
 	ksk_unexpected_uncharge(rdm, u->peer, ksk_unexpected_size(u));
 	spin_unlock_irqrestore(&rdm->lock, irq);
@@ -226,9 +226,9 @@ static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	peer->posts = posts;
 	spin_lock_irqsave(&rdm->lock, irq);
 	peer->before = peer->unexpected;
-	list_add_tail(&peer->held, &rdm->held);
+	list_add_tail(&peer->held, &rdm->stored.held);
 	spin_unlock_irqrestore(&rdm->lock, irq);
-	queue_work(system_bh_wq, &rdm->deliver);
+	queue_work(system_bh_wq, &rdm->ready.deliver);
 	return true;
 }
 
@@ -239,7 +239,7 @@ static void ksk_unexpected_look(struct ksk_rdm *rdm)
 	unsigned long irq;
 
 	spin_lock_irqsave(&rdm->lock, irq);
-	list_for_each_entry_safe(peer, next, &rdm->held, held) {
+	list_for_each_entry_safe(peer, next, &rdm->stored.held, held) {
 		list_del_init(&peer->held);
 		irq_poll_sched(&peer->conn.poll);
 	}
@@ -306,7 +306,7 @@ int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 		if (rxmsg->src != FI_ADDR_NOTAVAIL)
 			u->rxmsg.src = ksk_peer_name(peer);
 		named = u->rxmsg.src != FI_ADDR_NOTAVAIL;
-		list_add_tail(&u->node, &rdm->unexpected);
+		list_add_tail(&u->node, &rdm->stored.list);
 	} else {
 		ksk_unexpected_uncharge(rdm, peer, bytes);
 	}
@@ -409,24 +409,28 @@ static void ksk_unexpected_try(struct ksk_unexpected *u)
 
 static void ksk_unexpected_deliver(struct work_struct *work)
 {
-	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, deliver);
+	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, ready.deliver);
 	struct ksk_unexpected *u;
 	LIST_HEAD(list);
+	bool closing;
 
+	spin_lock_irq(&rdm->lock);
+	closing = rdm->state == KSK_RDM_CLOSING;
+	spin_unlock_irq(&rdm->lock);
 	/* all are forgotten */
-	if (READ_ONCE(rdm->closing))
+	if (closing)
 		return;
-	spin_lock_irq(&rdm->ready_lock);
+	spin_lock_irq(&rdm->ready.lock);
 	/* messages that are woken from now on queue this again */
-	list_splice_init(&rdm->ready, &list);
+	list_splice_init(&rdm->ready.list, &list);
 	while (!list_empty(&list)) {
 		u = list_first_entry(&list, struct ksk_unexpected, ready);
 		list_del_init(&u->ready);
-		spin_unlock_irq(&rdm->ready_lock);
+		spin_unlock_irq(&rdm->ready.lock);
 		ksk_unexpected_try(u);
-		spin_lock_irq(&rdm->ready_lock);
+		spin_lock_irq(&rdm->ready.lock);
 	}
-	spin_unlock_irq(&rdm->ready_lock);
+	spin_unlock_irq(&rdm->ready.lock);
 	ksk_unexpected_look(rdm);
 }
 
@@ -448,7 +452,7 @@ void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	if (!peer->unexpected)
 		return;
 	/* the rest of the count are announcements, which are freed with the connection */
-	list_for_each_entry(u, &rdm->unexpected, node) {
+	list_for_each_entry(u, &rdm->stored.list, node) {
 		if (u->peer != peer)
 			continue;
 		u->peer = NULL;
@@ -470,7 +474,7 @@ void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer)
 
 	lockdep_assert_held(&rdm->lock);
 
-	list_for_each_entry(u, &rdm->unexpected, node) {
+	list_for_each_entry(u, &rdm->stored.list, node) {
 		if (u->peer || memcmp(&u->addr, &peer->addr, sizeof(u->addr)))
 			continue;
 		u->peer = peer;
@@ -499,7 +503,7 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	list_for_each_entry(peer, &rdm->conns, node)
 		if (!memcmp(&peer->addr, addr, sizeof(*addr)))
 			WRITE_ONCE(peer->disowned, true);
-	list_for_each_entry(u, &rdm->unexpected, node) {
+	list_for_each_entry(u, &rdm->stored.list, node) {
 		if (memcmp(&u->addr, addr, sizeof(u->addr)))
 			continue;
 		spin_lock_irqsave(&q->lock, irq);
@@ -525,7 +529,7 @@ void ksk_unexpected_own(struct ksk_rdm *rdm)
 
 	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
 		return;
-	list_for_each_entry(u, &rdm->unexpected, node) {
+	list_for_each_entry(u, &rdm->stored.list, node) {
 		if (u->rxmsg.src != FI_ADDR_NOTAVAIL)
 			continue;
 		/* one peer may have many messages: look its address up once */
@@ -549,19 +553,19 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm)
 	struct ksk_unexpected *u, *next;
 
 	/* a run from now on does nothing */
-	cancel_work_sync(&rdm->deliver);
-	list_for_each_entry(u, &rdm->unexpected, node)
+	cancel_work_sync(&rdm->ready.deliver);
+	list_for_each_entry(u, &rdm->stored.list, node)
 		kofi_rxq_forget(ksk_unexpected_rxq(rdm), &u->rxmsg);
-	cancel_work_sync(&rdm->deliver);
-	list_for_each_entry_safe(u, next, &rdm->unexpected, node)
+	cancel_work_sync(&rdm->ready.deliver);
+	list_for_each_entry_safe(u, next, &rdm->stored.list, node)
 		ksk_unexpected_free(u);
 }
 
 void ksk_unexpected_init(struct ksk_rdm *rdm)
 {
-	INIT_LIST_HEAD(&rdm->unexpected);
-	INIT_LIST_HEAD(&rdm->held);
-	INIT_LIST_HEAD(&rdm->ready);
-	spin_lock_init(&rdm->ready_lock);
-	INIT_WORK(&rdm->deliver, ksk_unexpected_deliver);
+	INIT_LIST_HEAD(&rdm->stored.list);
+	INIT_LIST_HEAD(&rdm->stored.held);
+	INIT_LIST_HEAD(&rdm->ready.list);
+	spin_lock_init(&rdm->ready.lock);
+	INIT_WORK(&rdm->ready.deliver, ksk_unexpected_deliver);
 }
