@@ -44,27 +44,33 @@
  * @ep: common part of all types
  * @mutex: serialises enabling and draining
  * @stopped: the endpoint has been drained; under @mutex
- * @sock: the socket, from enabling until the endpoint is closed
+ * @sock: the socket, from enabling until the endpoint is closed. Set once under @mutex;
+ *	@poll and statistics read it without, senders after posts, which need an enabled
+ *	endpoint
  * @saved: original callbacks of the socket
  * @poll: softirq item that receives, and sends operations that a post has left
  * @in_poll: number of running calls of @poll
  * @work: work item that sends in process context
  * @tx_lock: guards @closed, @posted, @sending and @again
- * @closed: no operation is accepted
- * @posted: operations, oldest first
- * @sending: a context sends
- * @again: the sender must check @posted once more
+ * @closed: no operation is accepted; under @tx_lock
+ * @posted: operations, oldest first; under @tx_lock. A callback of the socket tests without
+ *	it whether the list is empty
+ * @sending: a context sends; under @tx_lock
+ * @again: the sender must check @posted once more; under @tx_lock
  * @frag: page fragment for UDP instead of the task's; owned by the sender
  * @rx_lock: guards @skb, @rxmsg, @from and @waits
  * @skb: datagram that looks for its receive
  * @rxmsg: record of @skb in the queue of receives
  * @from: source address of @skb, for endpoints with FI_SOURCE
  * @waits: @rxmsg waits for a receive
- * @tx_datagrams: statistics: datagrams sent
- * @tx_full: statistics: sends that the socket had no room for
- * @rx_datagrams: statistics: datagrams received
- * @rx_truncated: statistics: datagrams that were longer than their receive
- * @rx_bad: statistics: datagrams dropped for their checksum
+ * @tx_datagrams: statistics: datagrams sent. The sender writes it; read without a lock
+ * @tx_full: statistics: sends that the socket had no room for. The sender writes it; read
+ *	without a lock
+ * @rx_datagrams: statistics: datagrams received; written under @rx_lock, read without it
+ * @rx_truncated: statistics: datagrams that were longer than their receive; written under
+ *	@rx_lock, read without it
+ * @rx_bad: statistics: datagrams dropped for their checksum; written under @rx_lock, read
+ *	without it
  */
 struct ksk_dgram {
 	struct ksk_ep		ep;
@@ -239,8 +245,7 @@ static int ksk_dgram_send(struct ksk_dgram *d)
 	closed = d->closed;
 	if (!more && !closed)
 		ksk_dgram_defer(d);
-	/* pairs with ksk_dgram_drain() */
-	smp_store_release(&d->sending, false);
+	d->sending = false;
 	spin_unlock_irqrestore(&d->tx_lock, irq);
 	if (closed)
 		wake_up_var(&d->sending);
@@ -424,9 +429,13 @@ static int ksk_dgram_poll(struct irq_poll *iop, int weight)
 	 */
 	atomic_inc(&d->in_poll);
 	irq_poll_complete(iop);
-	smp_mb();	/* order the completion before the checks of the queues */
+	/* irq_poll has no lock: order the completion before the checks of the queues */
+	smp_mb();	/* pairs with irq_poll_sched() */
 
-	/* a device can go before the endpoint has been enabled */
+	/*
+	 * A device can go before the endpoint has been enabled. No lock: the mutex cannot
+	 * be taken here. Pairs with ksk_dgram_attach().
+	 */
 	if (!smp_load_acquire(&d->sock))
 		goto out;
 	if (!READ_ONCE(d->ep.domain->ifindex))
@@ -483,7 +492,7 @@ static void ksk_dgram_attach(struct ksk_dgram *d, struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
-	/* pairs with ksk_dgram_poll(), which may run at any time */
+	/* the queue of receives, before ksk_dgram_poll(), which may run at any time */
 	smp_store_release(&d->sock, sock);
 	write_lock_bh(&sk->sk_callback_lock);
 	d->saved = (struct ksk_cbs) {
@@ -585,6 +594,16 @@ static void ksk_dgram_flush(struct ksk_dgram *d, int err)
 	}
 }
 
+static bool ksk_dgram_sends(struct ksk_dgram *d)
+{
+	bool sending;
+
+	spin_lock_irq(&d->tx_lock);
+	sending = d->sending;
+	spin_unlock_irq(&d->tx_lock);
+	return sending;
+}
+
 static void ksk_dgram_drain(struct fid_ep *fid)
 {
 	struct ksk_dgram *d = ksk_dgram(ksk_ep(fid));
@@ -601,8 +620,8 @@ static void ksk_dgram_drain(struct fid_ep *fid)
 	irq_poll_disable(&d->poll);
 	wait_var_event(&d->in_poll, !atomic_read(&d->in_poll));
 	cancel_work_sync(&d->work);
-	/* pairs with ksk_dgram_send() */
-	wait_var_event(&d->sending, !smp_load_acquire(&d->sending));
+	/* a sender that this finds takes tx_lock again before it wakes: it sees the waiter */
+	wait_var_event(&d->sending, !ksk_dgram_sends(d));
 	ksk_dgram_flush(d, ECANCELED);
 	if (d->waits)
 		kofi_rxq_forget(&d->ep.rxq, &d->rxmsg);
