@@ -253,12 +253,18 @@ static int *ksk_pep_buffer(struct ksk_pep *pep, int name)
 static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 			  size_t *len)
 {
-	int *buffer = ksk_pep_buffer(ksk_pep(fid), name);
+	struct ksk_pep *pep = ksk_pep(fid);
+	int *buffer = ksk_pep_buffer(pep, name);
+	size_t bytes = KSK_CM_DATA_MAX;
 
 	if (!buffer && name != FI_OPT_CM_DATA_SIZE)
 		return -FI_ENOPROTOOPT;
-	return kofi_opt_get_size(buffer ? READ_ONCE(*buffer) : KSK_CM_DATA_MAX,
-				 val, len);
+	if (buffer) {
+		mutex_lock(&pep->base.lock);
+		bytes = *buffer;
+		mutex_unlock(&pep->base.lock);
+	}
+	return kofi_opt_get_size(bytes, val, len);
 }
 
 static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
@@ -280,7 +286,7 @@ static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 	if (pep->listener.sock)
 		err = -FI_EOPBADSTATE;
 	else
-		WRITE_ONCE(*buffer, in);
+		*buffer = in;
 	mutex_unlock(&pep->base.lock);
 	return err;
 }
