@@ -180,7 +180,8 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 	 */
 	atomic_inc(&c->in_poll);
 	irq_poll_complete(iop);
-	smp_mb();	/* order the completion before the check of posts; see ksk_tx_leave() */
+	/* irq_poll has no lock: order the completion before the check of posts */
+	smp_mb();	/* pairs with irq_poll_sched() in ksk_tx_leave() */
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {

@@ -64,7 +64,8 @@ struct ksk_cbs {
  * @rma_count: entries of @rma
  * @ack: the operation completes when the peer has acknowledged it
  * @zc: pages are sent without a copy, and @ubuf counts their references
- * @zc_copied: the network has copied some of the pages
+ * @zc_copied: the network has copied some of the pages. Written by each release of pages
+ *	in any context; read after the last one, ordered by @ubuf
  * @conn: connection of the operation
  * @node: entry of a list of posted operations, or of those that wait for an answer
  * @free: entry of ksk_ep.tx_free while unused
@@ -278,7 +279,7 @@ struct ksk_conn_ops {
 };
 
 /**
- * struct ksk_conn_stats - statistics; change with the socket locked
+ * struct ksk_conn_stats - statistics; change with the socket locked, and are read without
  * @tx_frames: frames sent, including acknowledgments
  * @tx_bytes: bytes sent, including headers
  * @tx_acks: acknowledgments sent
@@ -365,7 +366,7 @@ struct ksk_watch {
  * @lock: protects the list; irqsave
  * @closed: posts are refused. It is set under @lock. A post that has the socket's lock
  *	reads it without @lock: once there is a stream, the socket is locked, too, when it
- *	is set
+ *	is set. A post without a record reads it without a lock, to choose its error
  * @n: length of @list; under @lock, statistics read it without
  * @list: operations, oldest first, newer than those in ksk_tx.queue; under @lock. The
  *	sender tests without @lock whether it is empty
@@ -508,7 +509,7 @@ struct ksk_rsps {
  *	ksk_zc_put() does after a barrier
  * @rndv: announced messages
  * @frame: the frame that is being sent
- * @zc: operations whose pages are not copied
+ * @zc: operations with pages that are not copied
  * @rsps: reads of the peer that wait for our response
  * @rxmsg: message of the stream, during the search for its receive. Posts of receives
  *	write it: it begins a cache line that the sender does not use

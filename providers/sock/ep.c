@@ -337,7 +337,8 @@ static int ksk_msg_enable(struct fid_ep *fid)
 		return err;
 	/*
 	 * An abort before this found no queue of receives to close, which the work item
-	 * now does. Pairs with the cmpxchg in ksk_conn_abort().
+	 * now does. Pairs with the cmpxchg in ksk_conn_abort(), which any context may call:
+	 * there is no common lock.
 	 */
 	smp_mb();
 	if (READ_ONCE(ep->conn->dead))

@@ -20,11 +20,13 @@ enum ksk_req_state {
  * @fid: handle for the consumer
  * @listener: listener of the request, as long as it is on the listener's list
  * @node: entry in the listener's list; empty once the request has been taken
- * @state: progress of the request; written with ksk_req_mutex held
+ * @state: progress of the request. Written under ksk_req_mutex. @work looks without it for
+ *	KSK_REQ_DELIVERED, which only @work sets
  * @sock: the connection
  * @cm: the request message
  * @work: work item that reads @cm, and the timer of the request
- * @deadline: time by which @cm must be complete, in jiffies
+ * @deadline: time by which @cm must be complete, in jiffies. Brought forward under
+ *	ksk_req_mutex by the eviction, which then schedules @work; @work reads it without
  */
 struct ksk_req {
 	struct fi_fid		fid;
@@ -69,7 +71,8 @@ struct ksk_listener_ops {
  * @reqs: requests that have not been taken
  * @pending: number of @reqs that are not delivered
  * @delivered: number of @reqs that are delivered
- * @accepted: statistics: TCP connections
+ * @accepted: statistics: TCP connections. Statistics of this structure are read without
+ *	the mutex
  * @evicted: statistics: connections closed early because too many were pending
  * @timeouts: statistics: connections closed because no request came in time
  * @violations: statistics: connections closed because of an invalid request

@@ -257,7 +257,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 		ksk_stat_inc(&rdm->stats.connects);
 	}
 	ksk_rdm_settle(rdm, peer);
-	/* pairs with ksk_rdm_add() */
+	/* the socket, before posts and removals, which look without the lock */
 	smp_store_release(&peer->established, true);
 	ksk_idle_watch(rdm);
 	spin_unlock_irqrestore(&rdm->lock, irq);
@@ -488,7 +488,7 @@ static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
 	err = kofi_av_get(av, fi_addr, &addr);
 	while (!err) {
 		peer = ksk_rdm_find(rdm, &addr);
-		/* pairs with ksk_peer_established() */
+		/* posts to connected peers share no lock; pairs with ksk_peer_established() */
 		if (peer && smp_load_acquire(&peer->established)) {
 			ksk_rdm_remember(rdm, peer, fi_addr, changes);
 			op->conn = &peer->conn;
@@ -628,7 +628,10 @@ static bool ksk_rdm_remove(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	struct sock *sk;
 	bool done;
 
-	/* pairs with ksk_peer_established(), before which nothing is read */
+	/*
+	 * Nothing is read before ksk_peer_established(), with which this pairs. The
+	 * socket's lock is outside ksk_rdm.lock; ksk_rdm_cancel() checks again under both.
+	 */
 	if (!peer || !smp_load_acquire(&peer->established))
 		return ksk_rdm_cancel(rdm, addr, NULL);
 	sk = peer->conn.sock->sk;

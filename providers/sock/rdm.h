@@ -178,7 +178,8 @@ struct ksk_rndv {
  * @accepted: the peer has made the connection
  * @unknown: counts in ksk_rdm.unknown; under the endpoint's lock
  * @successor: it has taken over operations that an earlier connection had not sent
- * @disowned: stored messages of the peer may lack a source, as its address was removed
+ * @disowned: stored messages of the peer may lack a source, as its address was removed.
+ *	Written under the endpoint's lock; the receiver reads it without, for each message
  * @pid: number of the peer's life, 0 until it is known
  * @waits_since: first time at which an operation prevented closing, in tcp_jiffies32
  * @deadline: time after which failed attempts are not repeated, in jiffies
@@ -190,16 +191,19 @@ struct ksk_rndv {
  * @in_use: posts to the peer use the connection
  * @dest: entry of ksk_rdm.dests, from the first post on
  * @number: index in ksk_rdm.numbers
- * @established: posts go to the stream, and wait no longer
+ * @established: posts go to the stream, and wait no longer. Set once under the endpoint's
+ *	lock; posts and removals of addresses read it without
  * @over: all operations of the connection have completed
  * @early: number of operations that wait for the connection
- * @unexpected: number of stored messages of the peer
+ * @unexpected: number of stored messages of the peer. The receiver reads it without the
+ *	endpoint's lock, to compare it with @before
  * @unexpected_bytes: bytes of memory that its stored messages occupy
  * @refused: the stream waits, as its message was not stored
  * @held: entry of ksk_rdm_stored.held
  * @posts: number of posted receives above which the stream may wait again
  * @before: number of stored messages when the stream stopped
- * @unnamed: an unknown sender was found; the stream resumes when it is inserted
+ * @unnamed: an unknown sender was found; the stream resumes when it is inserted. Set by the
+ *	receiver without the endpoint's lock, and cleared under it: see ksk_peer_name()
  */
 struct ksk_peer {
 	struct ksk_conn		conn;

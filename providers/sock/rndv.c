@@ -47,7 +47,8 @@
  * @flags: KSK_F_* of the announcement
  * @ctx: context of the rendezvous
  * @charged: the announcement counts as a stored message
- * @woken: there may be a receive
+ * @woken: there may be a receive. Set with kofi_rxq.lock held; read and cleared with the
+ *	socket locked
  * @granted: the CTS has been sent, or is on the list of @cts
  */
 struct ksk_rts {
@@ -192,6 +193,10 @@ static void ksk_rts_wake(struct kofi_rxmsg *rxmsg)
 {
 	struct ksk_rts *rts = container_of(rxmsg, struct ksk_rts, rxmsg);
 
+	/*
+	 * The caller holds kofi_rxq.lock, which is inside the socket's lock of the reader,
+	 * ksk_rndv_woken(). So barriers order the steps.
+	 */
 	WRITE_ONCE(rts->woken, true);
 	smp_mb__before_atomic();	/* order @woken before the bit */
 	set_bit(KSK_CONN_WOKEN, &rts->c->flags);

@@ -705,7 +705,11 @@ static bool ksk_rx_last(struct ksk_conn *c)
 	if (!c->ops->many)
 		return true;
 	WRITE_ONCE(c->retired, true);
-	smp_mb();	/* order @retired before the check of pages; pairs with ksk_zc_put() */
+	/*
+	 * Order @retired before the check of pages; pairs with ksk_zc_put(), which runs with
+	 * or without the socket's lock.
+	 */
+	smp_mb();
 	/* if the peer's last frame is incomplete, it has not been waiting for ours */
 	if (c->rx.have || (!c->frame.hdr_len && !atomic_read(&c->zc.out)))
 		return true;
@@ -778,7 +782,8 @@ void ksk_rx_flush(struct ksk_conn *c)
 
 	/*
 	 * An endpoint that was never enabled has no queue. If it is being enabled, this is
-	 * called again, see ksk_msg_enable().
+	 * called again, see ksk_msg_enable(). No lock: enabling allocates memory, for which
+	 * the work item must not wait. Pairs with kofi_rxq_init().
 	 */
 	if (smp_load_acquire(&q->ops))
 		kofi_rxq_forget(q, &c->rxmsg);
@@ -793,7 +798,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 	rx->unexpected = NULL;
 	rx->read = NULL;
 	ksk_rx_init(rx);
-	/* receives of a shared context stay posted, and so do those for any peer */
+	/* receives of a shared context stay posted, and so do those for any peer; as above */
 	if (!c->ops->many && smp_load_acquire(&c->ep->rxq.ops))
 		kofi_rxq_flush(&c->ep->rxq);
 }

@@ -43,6 +43,7 @@
 
 /* ------------------------------------------------------ module parameters */
 
+/* Written through sysfs at any time, without a lock of ours: read with READ_ONCE() */
 extern unsigned int ksk_inline_max;
 extern unsigned int ksk_rx_budget;
 extern unsigned int ksk_connect_timeout;
@@ -118,7 +119,9 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
  * struct ksk_domain - one network device
  * @base: the core's part
  * @node: entry of the list of domains; under ksk_dom_mutex
- * @ifindex: index of the device, 0 after its removal; under ksk_dom_mutex
+ * @ifindex: index of the device, 0 after its removal. Written under ksk_dom_mutex; read
+ *	without it by posts and control calls. The removal aborts the connections of all
+ *	endpoints afterwards, so a call that still reads the index fails then
  * @carrier: the device has a link, as last reported; under ksk_dom_mutex
  * @eps: endpoints of the domain; under ksk_dom_mutex
  */

@@ -61,7 +61,11 @@ fi_addr_t ksk_peer_name(struct ksk_peer *peer)
 	if (likely(name != FI_ADDR_NOTAVAIL))
 		return name;
 	WRITE_ONCE(peer->unnamed, true);
-	smp_mb();	/* the mark, before another look-up; pairs with kofi_av_added() */
+	/*
+	 * Order the mark before another look-up; pairs with kofi_av_added(). No lock: a
+	 * caller may hold ksk_rdm.lock, or not.
+	 */
+	smp_mb();
 	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
 }
 

@@ -326,7 +326,8 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 	if (unlikely(ksk_tx_others(c)) && ksk_tx_choose(c))
 		return true;
 	ksk_tx_state(c, KSK_TX_IDLE);
-	smp_mb();	/* order the state before the check of posts; see ksk_tx_leave() */
+	/* for each send cheaper than posts.lock: the state, before the check of posts */
+	smp_mb();	/* pairs with ksk_tx_leave() */
 	if (unlikely(!list_empty(&c->posts.list)) && ksk_tx_start(c))
 		return true;
 	ksk_tx_corked(c);
@@ -814,7 +815,8 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	} else {
 		list_add_tail(&op->node, &c->posts.list);
 		c->posts.n++;
-		smp_mb();	/* order the post before the check; see ksk_tx_next() */
+		/* the sender becomes idle without the lock: the post, before the check */
+		smp_mb();	/* pairs with ksk_tx_next() */
 		if (!deferred && READ_ONCE(c->tx.state) == KSK_TX_IDLE)
 			irq_poll_sched(&c->poll);
 	}

@@ -72,7 +72,10 @@ static int ksk_zc_result(struct ksk_conn *c, const struct ksk_txop *op)
 	/* an acknowledged operation has arrived, even if the stream failed later */
 	if (op->err || op->ack)
 		return op->err;
-	/* before dead; pairs with the xchg() in sock_error() */
+	/*
+	 * Before dead; pairs with the xchg() in sock_error(). The last page may be released
+	 * with the socket's lock held or not, so it cannot be taken.
+	 */
 	err = smp_load_acquire(&c->sock->sk->sk_err);
 	if (err)
 		ksk_conn_abort(c, err);
