@@ -16,6 +16,7 @@ import time
 
 import install
 import kernel
+import races
 from base import (BUILD, CACHE, CPUS, REPORT, TOP, Fail, call, digest, output,
                   run, say)
 from schedule import Job
@@ -246,6 +247,7 @@ def python():
             bad += str(e).splitlines()
         except OSError:
             pass
+    bad += races.misplaced()
     return bad + lines_of([sys.executable, "tests/tools/same-code.py"])[1]
 
 

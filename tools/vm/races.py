@@ -36,7 +36,7 @@ RACES = [
      "	synchronize_rcu();\n	while ((peer = list)) {", "	while ((peer = list)) {",
      "", "kofi_av.av_remove_wait_test"),
     ("barrier", "kofi/complete.c",
-     "	smp_mb();	/* what came back, before the bit */\n", "",
+     "	smp_mb();	/* the released resource, before the bit */\n", "",
      "", "kofi_ep.ep_refuse_test"),
     ("counter", "kofi/cntr.c",
      "	spin_lock_irqsave(&c->wait.lock, flags);\n"
@@ -50,6 +50,18 @@ RACES = [
 def copy():
     run(["rsync", "-a", "--delete", "--exclude=.git", "--exclude=/build",
          "--filter=:- .gitignore", f"{TOP}/", WHERE], None, "a copy of kOFI")
+
+
+def misplaced():
+    """A line for each race whose text is not exactly once in its file."""
+    bad = []
+    for name, file, old, *_ in RACES:
+        path = TOP / file
+        n = path.read_text().count(old) if path.exists() else 0
+        if n != 1:
+            bad.append(f"tools/vm/races.py: {file} has the text of the race "
+                       f"\"{name}\" {n} times, not once")
+    return bad
 
 
 def plant(file, old, new):
