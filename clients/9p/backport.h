@@ -69,8 +69,12 @@ static inline int k9_create_mount(struct p9_client *client, const char *source,
 	struct fs_context fc = {
 		.source = (char *)source, .fs_private = &ctx,
 	};
+	int err;
 
-	return k9_parse(args, &ctx.rdma_opts) ?: k9_create(client, &fc);
+	err = k9_parse(args, &ctx.rdma_opts);
+	if (err)
+		return err;
+	return k9_create(client, &fc);
 }
 #endif
 

@@ -310,15 +310,33 @@ static int k9_conn_objects(struct k9_conn *c)
 	int err;
 
 	err = fi_fabric(c->info->fabric_attr, &c->fabric, c);
-	err = err ?: kofi_eq_open(c->fabric, &eq_attr, k9_conn_event, &c->eq, c);
-	err = err ?: fi_domain(c->fabric, c->info, &c->domain, c);
-	err = err ?: kofi_cq_open(c->domain, &cq_attr, &kattr, &c->cq, c);
-	err = err ?: fi_endpoint(c->domain, c->info, &c->ep, c);
-	err = err ?: fi_ep_bind(c->ep, &c->eq->fid, 0);
-	err = err ?: fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
-	err = err ?: k9_conn_probe(c);
-	err = err ?: kofi_ep_write_space(c->ep, k9_conn_space);
-	return err ?: fi_enable(c->ep);
+	if (err)
+		return err;
+	err = kofi_eq_open(c->fabric, &eq_attr, k9_conn_event, &c->eq, c);
+	if (err)
+		return err;
+	err = fi_domain(c->fabric, c->info, &c->domain, c);
+	if (err)
+		return err;
+	err = kofi_cq_open(c->domain, &cq_attr, &kattr, &c->cq, c);
+	if (err)
+		return err;
+	err = fi_endpoint(c->domain, c->info, &c->ep, c);
+	if (err)
+		return err;
+	err = fi_ep_bind(c->ep, &c->eq->fid, 0);
+	if (err)
+		return err;
+	err = fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (err)
+		return err;
+	err = k9_conn_probe(c);
+	if (err)
+		return err;
+	err = kofi_ep_write_space(c->ep, k9_conn_space);
+	if (err)
+		return err;
+	return fi_enable(c->ep);
 }
 
 static int k9_conn_connect(struct k9_conn *c)
@@ -330,18 +348,22 @@ static int k9_conn_connect(struct k9_conn *c)
 		.msize = cpu_to_le32(c->msize),
 	};
 	unsigned int i;
-	int err = 0;
+	int err;
 
-	for (i = 0; i < c->rq && !err; i++)
+	for (i = 0; i < c->rq; i++) {
 		err = k9_rx_post(&c->rx[i]);
-	/* nothing waits for room yet, so -EAGAIN is final */
-	if (err == -EAGAIN)
-		err = -ENOMEM;
-	err = err ?: fi_connect(c->ep, c->info->dest_addr, &hello,
-				sizeof(hello));
+		/* nothing waits for room yet, so -EAGAIN is final */
+		if (err)
+			return err == -EAGAIN ? -ENOMEM : err;
+	}
+	err = fi_connect(c->ep, c->info->dest_addr, &hello, sizeof(hello));
+	if (err)
+		return err;
 	/* completed in bounded time, by one event */
-	err = err ?: wait_for_completion_killable(&c->answered);
-	return err ?: c->status;
+	err = wait_for_completion_killable(&c->answered);
+	if (err)
+		return err;
+	return c->status;
 }
 
 /**
@@ -380,16 +402,25 @@ int k9_conn_open(struct p9_client *client, const char *prov, const char *node,
 	client->status = Connected;
 
 	err = k9_conn_find(c, prov, node);
-	err = err ?: k9_conn_objects(c);
-	err = err ?: k9_rx_alloc(c);
-	err = err ?: k9_conn_connect(c);
-	if (!err) {
-		c->msize = min(c->msize, le32_to_cpu(c->hello.msize));
-		client->msize = c->msize;
-		err = k9_ops_alloc(c, min_t(unsigned int, rq,
-					    le16_to_cpu(c->hello.credits)));
-	}
 	if (err)
-		k9_conn_close(client);
+		goto close;
+	err = k9_conn_objects(c);
+	if (err)
+		goto close;
+	err = k9_rx_alloc(c);
+	if (err)
+		goto close;
+	err = k9_conn_connect(c);
+	if (err)
+		goto close;
+	c->msize = min(c->msize, le32_to_cpu(c->hello.msize));
+	client->msize = c->msize;
+	err = k9_ops_alloc(c, min_t(unsigned int, rq,
+				    le16_to_cpu(c->hello.credits)));
+	if (err)
+		goto close;
+	return 0;
+close:
+	k9_conn_close(client);
 	return err;
 }

@@ -377,12 +377,15 @@ static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 	if (!wrong)
 		req = k9_op_forget(op);
 	spin_unlock_bh(&c->lock);
-	if (wrong)
+	if (wrong) {
 		/*
 		 * After a failure no requests are left, which is no fault of
 		 * the server.
 		 */
-		return err ?: k9_violation(c, wrong);
+		if (err)
+			return err;
+		return k9_violation(c, wrong);
+	}
 
 	if (last)
 		err = k9_rx_put(r->rx, op);

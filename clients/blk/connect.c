@@ -117,8 +117,10 @@ static int kblk_queue_options(struct kblk_queue *q)
 	fi_set_val(&q->ep->fid, KOFI_VAL_CONNECT_TIMEOUT, &ms);
 	err = fi_setopt(&q->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
 			&regions, sizeof(regions));
-	return err ?: fi_setopt(&q->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_SEGS,
-				&segs, sizeof(segs));
+	if (err)
+		return err;
+	return fi_setopt(&q->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_SEGS, &segs,
+			 sizeof(segs));
 }
 
 static int kblk_queue_open(struct kblk_queue *q)
@@ -137,15 +139,30 @@ static int kblk_queue_open(struct kblk_queue *q)
 
 	kblk_queue_init(q);
 	err = kofi_cq_open(d->domain, &attr, &kattr, &q->cq, NULL);
-	err = err ?: fi_endpoint(d->domain, d->info, &q->ep, q);
-	err = err ?: fi_ep_bind(q->ep, &d->eq->fid, 0);
-	err = err ?: fi_ep_bind(q->ep, &q->cq->fid, FI_RECV);
-	err = err ?: fi_ep_bind(q->ep, &q->cq->fid, FI_TRANSMIT |
-						    FI_SELECTIVE_COMPLETION);
-	err = err ?: kblk_queue_options(q);
-	if (!err && !(d->info->mode & FI_RX_CQ_DATA) && kblk_has_data(d->info))
+	if (err)
+		return err;
+	err = fi_endpoint(d->domain, d->info, &q->ep, q);
+	if (err)
+		return err;
+	err = fi_ep_bind(q->ep, &d->eq->fid, 0);
+	if (err)
+		return err;
+	err = fi_ep_bind(q->ep, &q->cq->fid, FI_RECV);
+	if (err)
+		return err;
+	err = fi_ep_bind(q->ep, &q->cq->fid,
+			 FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+	if (err)
+		return err;
+	err = kblk_queue_options(q);
+	if (err)
+		return err;
+	if (!(d->info->mode & FI_RX_CQ_DATA) && kblk_has_data(d->info)) {
 		err = kofi_ep_remote_cqe(q->ep, &q->data);
-	return err ?: fi_enable(q->ep);
+		if (err)
+			return err;
+	}
+	return fi_enable(q->ep);
 }
 
 /* Wait for the event that reports the connection or a refusal. */
@@ -188,11 +205,18 @@ static int kblk_queue_connect(struct kblk_queue *q)
 	int err;
 
 	err = kblk_queue_open(q);
-	err = err ?: fi_connect(q->ep, d->info->dest_addr, &hello,
-				sizeof(hello));
-	err = err ?: kblk_queue_wait(q);
-	err = err ?: kblk_login(q);
-	return err ?: kblk_queue_ready(q);
+	if (err)
+		return err;
+	err = fi_connect(q->ep, d->info->dest_addr, &hello, sizeof(hello));
+	if (err)
+		return err;
+	err = kblk_queue_wait(q);
+	if (err)
+		return err;
+	err = kblk_login(q);
+	if (err)
+		return err;
+	return kblk_queue_ready(q);
 }
 
 /**
@@ -244,26 +268,40 @@ int kblk_connect(struct kblk_disk *d)
 	/* before there is a disk, the provider's module may be loaded */
 	err = kblk_getinfo(d->net, d->opt.provider, d->opt.addr, d->opt.port, 0,
 			   KBLK_TAGS, d->gd ? GFP_NOIO : GFP_KERNEL, &d->info);
-	if (!err && d->gd && kblk_segs(d) < queue_max_segments(d->gd->queue)) {
+	if (err)
+		goto disconnect;
+	if (d->gd && kblk_segs(d) < queue_max_segments(d->gd->queue)) {
 		pr_err("kofi_blk: %s: this device takes shorter requests\n",
 		       d->gd->disk_name);
 		err = -ESTALE;
+		goto disconnect;
 	}
-	err = err ?: kblk_enter(d);
-	err = err ?: fi_eq_open(d->fabric, &attr, &d->eq, NULL);
-	err = err ?: fi_domain(d->fabric, d->info, &d->domain, NULL);
+	err = kblk_enter(d);
+	if (err)
+		goto disconnect;
+	err = fi_eq_open(d->fabric, &attr, &d->eq, NULL);
+	if (err)
+		goto disconnect;
+	err = fi_domain(d->fabric, d->info, &d->domain, NULL);
+	if (err)
+		goto disconnect;
 	/* once; the queues of CPUs follow from it */
-	if (!err && !d->set.tags)
+	if (!d->set.tags) {
 		err = kblk_disk_tags(d);
-	for (i = 0; i < d->nr_queues && !err; i++)
+		if (err)
+			goto disconnect;
+	}
+	for (i = 0; i < d->nr_queues; i++) {
 		err = kblk_queue_connect(d->queues[i]);
-	if (err) {
-		kblk_disconnect(d);
-		return err;
+		if (err)
+			goto disconnect;
 	}
 	d->inline_max = d->welcome.inline_max ? 1 << d->welcome.inline_max : 0;
 	d->inline_segs = min_t(size_t, d->info->tx_attr->iov_limit, 8) - 1;
 	return 0;
+disconnect:
+	kblk_disconnect(d);
+	return err;
 }
 
 /**

@@ -232,7 +232,9 @@ static int kblk_exchange(struct kblk_queue *q)
 	init_completion(&l->done);
 	atomic_set(&l->parts, 2);
 	err = fi_recv(q->ep, l->answer, KBLK_LOGIN_LEN, NULL, 0, &l->in);
-	err = err ?: fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+	if (err)
+		return err;
+	err = fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 	if (err)
 		return err;
 	do {
@@ -314,7 +316,9 @@ static int kblk_take_welcome(struct kblk_disk *d, const struct kblk_login *l)
 
 	err = kblk_read_fields((void *)l->answer, l->len, rules,
 			       ARRAY_SIZE(rules), &news);
-	return err ?: kblk_welcomed(d, &news);
+	if (err)
+		return err;
+	return kblk_welcomed(d, &news);
 }
 
 static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)
@@ -327,7 +331,9 @@ static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)
 
 	err = kblk_read_fields((void *)l->answer, l->len, rules,
 			       ARRAY_SIZE(rules), &reason);
-	return err ?: kblk_refused(d, le16_to_cpu(reason));
+	if (err)
+		return err;
+	return kblk_refused(d, le16_to_cpu(reason));
 }
 
 /**

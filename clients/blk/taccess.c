@@ -66,7 +66,9 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 	if (!bits)
 		return 0;
 	err = kstrtouint(bits, 10, &n->bits);
-	return err ?: n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
+	if (err)
+		return err;
+	return n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
 }
 
 /**

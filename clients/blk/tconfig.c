@@ -181,7 +181,9 @@ static ssize_t kblkt_volume_stable_store(struct config_item *item,
 			list[nr++] = cpu_to_le64(value);
 	}
 	kfree(text);
-	err = err ?: kblkt_volume_lock(v);
+	if (err)
+		return err;
+	err = kblkt_volume_lock(v);
 	if (err)
 		return err;
 	kblkt_stable_set(&v->uuid, list, nr);

@@ -202,17 +202,31 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 	int err;
 
 	err = fi_domain(c->port->fabric, info, &c->domain, NULL);
-	err = err ?: kofi_cq_open(c->domain, &attr, &kattr, &c->cq, NULL);
-	err = err ?: fi_endpoint(c->domain, info, &c->ep, c);
+	if (err)
+		return err;
+	err = kofi_cq_open(c->domain, &attr, &kattr, &c->cq, NULL);
+	if (err)
+		return err;
+	err = fi_endpoint(c->domain, info, &c->ep, c);
 	if (err)
 		return err;
 	kblk_ep_options(c->ep);
 	err = fi_ep_bind(c->ep, &c->port->eq->fid, 0);
-	err = err ?: fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
-	err = err ?: kofi_ep_write_space(c->ep, kblkt_io_space);
-	err = err ?: fi_enable(c->ep);
-	err = err ?: kblkt_login_start(c);
-	return err ?: fi_accept(c->ep, &accept, sizeof(accept));
+	if (err)
+		return err;
+	err = fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (err)
+		return err;
+	err = kofi_ep_write_space(c->ep, kblkt_io_space);
+	if (err)
+		return err;
+	err = fi_enable(c->ep);
+	if (err)
+		return err;
+	err = kblkt_login_start(c);
+	if (err)
+		return err;
+	return fi_accept(c->ep, &accept, sizeof(accept));
 }
 
 static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
@@ -427,15 +441,19 @@ static int kblkt_pep_open(struct kblkt_port *p, struct fi_info *info)
 	p->pep = pep;
 	mutex_unlock(&kblkt_lock);
 	err = fi_pep_bind(pep, &p->eq->fid, 0);
-	err = err ?: fi_listen(pep);
-	if (err) {
-		mutex_lock(&kblkt_lock);
-		p->pep = old;
-		mutex_unlock(&kblkt_lock);
-		old = pep;
-	}
+	if (err)
+		goto restore;
+	err = fi_listen(pep);
+	if (err)
+		goto restore;
 	if (old)
 		fi_close(&old->fid);
+	return 0;
+restore:
+	mutex_lock(&kblkt_lock);
+	p->pep = old;
+	mutex_unlock(&kblkt_lock);
+	fi_close(&pep->fid);
 	return err;
 }
 

@@ -314,16 +314,19 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 	if (reason)
 		return reason;
 	err = kblkt_io_alloc(c);
-	err = err ?: kblkt_io_start(c);
-	if (err) {
-		pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n",
-				   &c->peer, err);
-		return KBLK_REASON_FAILED;
-	}
+	if (err)
+		goto fail;
+	err = kblkt_io_start(c);
+	if (err)
+		goto fail;
 	c->notes.at = wants.notes;
 	kblkt_welcome(l);
 	WRITE_ONCE(c->phase, KBLKT_SERVES);
 	return 0;
+fail:
+	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
+			   err);
+	return KBLK_REASON_FAILED;
 }
 
 static enum kblk_reason kblkt_login_message(struct kblkt_login *l, size_t len)

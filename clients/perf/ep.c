@@ -394,7 +394,9 @@ int perf_ep_join(struct perf *perf, struct kofi_perf_join *join)
 		perf_xfer_greet(perf);
 	}
 	ret = perf_xfer_greeted(perf, join->timeout);
-	return ret ?: perf_regions(perf, join);
+	if (ret)
+		return ret;
+	return perf_regions(perf, join);
 }
 
 static void perf_close(struct fi_fid *fid)

@@ -418,7 +418,9 @@ int pp_ctrl_sync(struct pp_run *run)
 	if (!pp_is_client(run))
 		return pp_ctrl_recv_text(run, PP_SYNC_ASK);
 	ret = pp_ctrl_send_item(run, PP_SYNC_ASK, sizeof(PP_SYNC_ASK));
-	return ret ?: pp_ctrl_recv_text(run, PP_SYNC_ANSWER);
+	if (ret)
+		return ret;
+	return pp_ctrl_recv_text(run, PP_SYNC_ANSWER);
 }
 
 /**
@@ -450,10 +452,14 @@ int pp_ctrl_count(struct pp_run *run, u64 *count)
 	if (pp_is_client(run)) {
 		pp_count_make(item, *count);
 		ret = pp_ctrl_send_item(run, item, sizeof(item));
-		return ret ?: pp_ctrl_recv_text(run, PP_COUNT_OK);
+		if (ret)
+			return ret;
+		return pp_ctrl_recv_text(run, PP_COUNT_OK);
 	}
 	ret = pp_ctrl_recv_item(run, item, sizeof(item));
 	if (!ret)
 		ret = pp_count_parse(item, count);
-	return ret ?: pp_ctrl_send_item(run, PP_COUNT_OK, sizeof(PP_COUNT_OK));
+	if (ret)
+		return ret;
+	return pp_ctrl_send_item(run, PP_COUNT_OK, sizeof(PP_COUNT_OK));
 }

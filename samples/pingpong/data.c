@@ -454,7 +454,9 @@ static int pp_data_wait(struct pp_run *run)
 		ret = pp_data_wait_direct(run);
 	else
 		ret = pp_data_wait_done(run);
-	return ret ?: pp_data_error(run);
+	if (ret)
+		return ret;
+	return pp_data_error(run);
 }
 
 /* Handle completions without waiting, in modes that need a read or a poll. */

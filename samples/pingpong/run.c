@@ -46,7 +46,9 @@ static int pp_run_connect_client(struct pp_run *run)
 	ret = pp_ep_name(run, &addr);
 	if (!ret)
 		ret = pp_ctrl_send_addr(run, &addr);
-	return ret ?: pp_ep_insert(run, &peer);
+	if (ret)
+		return ret;
+	return pp_ep_insert(run, &peer);
 }
 
 static int pp_run_connect_server(struct pp_run *run)
@@ -61,10 +63,14 @@ static int pp_run_connect_server(struct pp_run *run)
 		ret = pp_ep_name(run, &addr);
 	if (!ret)
 		ret = pp_ctrl_send_addr(run, &addr);
-	if (ret || pp_connects(&run->opts))
-		return ret ?: pp_ep_accept(run);
+	if (ret)
+		return ret;
+	if (pp_connects(&run->opts))
+		return pp_ep_accept(run);
 	ret = pp_ctrl_recv_addr(run, &addr);
-	return ret ?: pp_ep_insert(run, &addr);
+	if (ret)
+		return ret;
+	return pp_ep_insert(run, &addr);
 }
 
 static int pp_run_connect(struct pp_run *run)

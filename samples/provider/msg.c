@@ -186,7 +186,9 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	if (flags & ~LOOP_TX_FLAGS || hweight64(flags & LOOP_LEVELS) > 1)
 		return -FI_EBADFLAGS;
 	err = kofi_ep_tx_state(&ep->base);
-	err = err ?: kofi_ep_tx_reserve(&ep->base, msg->context);
+	if (err)
+		return err;
+	err = kofi_ep_tx_reserve(&ep->base, msg->context);
 	if (err)
 		return err;
 	node = kofi_freelist_get(&ep->free, &ep->lock);
@@ -200,9 +202,12 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		goto unreserve;
 	op = llist_entry(node, struct loop_op, free);
 	err = loop_fill(ep, op, msg, flags);
-	err = err ?: loop_queue(ep, op);
+	if (err)
+		goto put;
+	err = loop_queue(ep, op);
 	if (!err)
 		return 0;
+put:
 	kofi_freelist_put(&ep->free, &op->free);
 	/* another post may have been refused because this one held a record */
 	kofi_ep_unblock(&ep->base);
@@ -215,9 +220,11 @@ static ssize_t loop_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
 			    u64 flags)
 {
 	struct loop_ep *ep = loop_ep(fid);
+	int err = kofi_ep_rx_state(&ep->base);
 
-	return kofi_ep_rx_state(&ep->base) ?:
-	       kofi_rxq_post(&ep->rxq, msg, flags);
+	if (err)
+		return err;
+	return kofi_rxq_post(&ep->rxq, msg, flags);
 }
 
 static ssize_t loop_cancel(struct fid_ep *fid, void *context)

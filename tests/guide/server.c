@@ -100,18 +100,37 @@ static void conn_new(struct fi_info *from)
 	c->recv.done = received;
 	c->send.done = sent;
 	ret = fi_domain(fabric, from, &c->domain, c);
-	ret = ret ?: kofi_cq_open(c->domain, &attr, &calls, &c->cq, c);
-	ret = ret ?: fi_endpoint(c->domain, from, &c->ep, c);
 	if (ret)
-		fi_reject(pep, from->handle, NULL, 0);
-	ret = ret ?: fi_ep_bind(c->ep, &eq->fid, 0);
-	ret = ret ?: fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
-	ret = ret ?: kofi_ep_write_space(c->ep, answer);
-	ret = ret ?: fi_enable(c->ep);
-	ret = ret ?: listen(c);
-	ret = ret ?: fi_accept(c->ep, NULL, 0);
+		goto reject;
+	ret = kofi_cq_open(c->domain, &attr, &calls, &c->cq, c);
 	if (ret)
-		conn_free(c);
+		goto reject;
+	ret = fi_endpoint(c->domain, from, &c->ep, c);
+	if (ret)
+		goto reject;
+	ret = fi_ep_bind(c->ep, &eq->fid, 0);
+	if (ret)
+		goto free;
+	ret = fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (ret)
+		goto free;
+	ret = kofi_ep_write_space(c->ep, answer);
+	if (ret)
+		goto free;
+	ret = fi_enable(c->ep);
+	if (ret)
+		goto free;
+	ret = listen(c);
+	if (ret)
+		goto free;
+	ret = fi_accept(c->ep, NULL, 0);
+	if (ret)
+		goto free;
+	return;
+reject:
+	fi_reject(pep, from->handle, NULL, 0);
+free:
+	conn_free(c);
 }
 
 static void event(struct fid_eq *from, void *context)
@@ -171,12 +190,25 @@ int server_start(const char *node, const char *port)
 	hints->ep_attr->type = FI_EP_MSG;
 	ret = fi_getinfo(FI_VERSION(2, 1), node, port, FI_SOURCE, hints, &info);
 	fi_freeinfo(hints);
-	ret = ret ?: fi_fabric(info->fabric_attr, &fabric, NULL);
-	ret = ret ?: kofi_eq_open(fabric, &attr, event, &eq, NULL);
-	ret = ret ?: fi_passive_ep(fabric, info, &pep, NULL);
-	ret = ret ?: fi_pep_bind(pep, &eq->fid, 0);
-	ret = ret ?: fi_listen(pep);
 	if (ret)
-		server_stop();
+		goto stop;
+	ret = fi_fabric(info->fabric_attr, &fabric, NULL);
+	if (ret)
+		goto stop;
+	ret = kofi_eq_open(fabric, &attr, event, &eq, NULL);
+	if (ret)
+		goto stop;
+	ret = fi_passive_ep(fabric, info, &pep, NULL);
+	if (ret)
+		goto stop;
+	ret = fi_pep_bind(pep, &eq->fid, 0);
+	if (ret)
+		goto stop;
+	ret = fi_listen(pep);
+	if (ret)
+		goto stop;
+	return 0;
+stop:
+	server_stop();
 	return ret;
 }
