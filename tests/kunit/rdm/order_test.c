@@ -20,6 +20,7 @@
 
 #include "../../../providers/sock/rdm.h"
 #include "../kunit.h"
+#include "../param.h"
 #include "pair.h"
 
 #define ORD_MAX		4096	/* messages of a case */
@@ -768,10 +769,10 @@ static void ord_peer_reopened(struct kunit *test)
 
 /* ------------------------------------------------------------------ limits */
 
-static void ord_limit(unsigned int timeout, unsigned int max)
+static void ord_limit(struct kunit *test, unsigned int timeout, unsigned int max)
 {
-	WRITE_ONCE(ksk_rdm_idle_timeout, timeout);
-	WRITE_ONCE(ksk_rdm_max_conns, max);
+	test_param_set(test, &ksk_rdm_idle_timeout, timeout);
+	test_param_set(test, &ksk_rdm_max_conns, max);
 }
 
 /* Nothing is lost with a connection that is closed for not being used. */
@@ -795,9 +796,8 @@ static void ord_idle(struct kunit *test)
 	int round;
 
 	ord_sock_only(test);
-	ord_limit(1, 0);
+	ord_limit(test, 1, 0);
 	o = ord_open(test, true);
-	ord_limit(0, 0);
 	for (round = 0; round < 8 * ORD_ROUNDS; round++) {
 		o->receives = round & 1;
 		ord_send(o, 8);
@@ -882,9 +882,9 @@ static void ord_number(struct kunit *test)
 	u64 closed;
 
 	ord_sock_only(test);
-	ord_limit(0, 1);
+	ord_limit(test, 0, 1);
 	o = ord_open(test, true);
-	ord_limit(0, 0);
+	ord_limit(test, 0, 0);
 	peer = ord_third_open(o);
 	for (round = 0; round < ORD_ROUNDS; round++) {
 		closed = rdm_fid_stat(&o->from->ep->fid, "idle_closed");

@@ -8,6 +8,7 @@
 #include <kunit/static_stub.h>
 
 #include "../../../providers/rxm/rxm.h"
+#include "../param.h"
 #include "raw.h"
 
 #define RXC_BUFS	16	/* the module parameter rx_bufs */
@@ -20,19 +21,10 @@ static bool rxc_used(const struct fi_info *msg)
 	return true;
 }
 
-static unsigned int rxc_held_bufs;
-
 static int rxc_init(struct kunit *test)
 {
-	rxc_held_bufs = rxm_held_bufs;
 	kunit_activate_static_stub(test, rxm_credits_used, rxc_used);
 	return rxt_init(test);
-}
-
-static void rxc_exit(struct kunit *test)
-{
-	WRITE_ONCE(rxm_held_bufs, rxc_held_bufs);
-	rxt_exit(test);
 }
 
 /* ----------------------------------------------------------- between kernels */
@@ -60,7 +52,7 @@ static void rxc_held(struct kunit *test)
 	struct fi_cq_tagged_entry entry;
 	unsigned int i;
 
-	WRITE_ONCE(rxm_held_bufs, 0);
+	test_param_set(test, &rxm_held_bufs, 0);
 	rxt_pattern(t->out, SZ_1M, 5);
 	for (i = 0; i < RXT_TX; i++) {
 		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out + i, 8, NULL,
@@ -105,7 +97,7 @@ static void rxc_one_by_one(struct kunit *test)
 	const unsigned int fit = RXC_BUFS - RXC_KEPT;
 	unsigned int i;
 
-	WRITE_ONCE(rxm_held_bufs, 0);
+	test_param_set(test, &rxm_held_bufs, 0);
 	for (i = 0; i < RXT_TX; i++) {
 		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out + i, 8, NULL,
 					       a->peer[1], i, t->out + i), 0);
@@ -386,7 +378,7 @@ static void rxc_again(struct kunit *test)
 	struct rxt_raw *r;
 	int err;
 
-	WRITE_ONCE(rxm_held_bufs, 0);
+	test_param_set(test, &rxm_held_bufs, 0);
 	r = rxc_peer(test, RXM_CREDITS, 1, &n);
 	for (i = 0; i < n; i++)
 		rxc_send(test, r, r->rsp.id, RXM_EAGER_MSG, 0);
@@ -447,7 +439,7 @@ static struct kunit_suite rxc_suite = {
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.init = rxc_init,
-	.exit = rxc_exit,
+	.exit = rxt_exit,
 	.test_cases = rxc_cases,
 };
 

@@ -12,13 +12,12 @@
 #include "../../../providers/rxm/rxm.h"
 #include "../../../providers/sock/sock.h"
 
+#include "../param.h"
 #include "raw.h"
 
 #define RXH_HOSTS	65536	/* strangers; those of one host are a quarter of them */
 
 static const u8 rxh_values[] = { 0, 1, 2, 3, 0x7f, 0x80, 0xff };
-
-static unsigned int rxh_max_unknown;
 
 /* A message from the peer, which the endpoint calls @id, and one of two others */
 static void rxh_use(struct kunit *test, struct rxt_raw *r, struct rxt_end *b, u64 id,
@@ -243,15 +242,8 @@ static void rxh_rejections(struct kunit *test)
 
 static int rxh_init(struct kunit *test)
 {
-	rxh_max_unknown = rxm_max_unknown;
-	WRITE_ONCE(rxm_max_unknown, RXH_HOSTS);
+	test_param_set(test, &rxm_max_unknown, RXH_HOSTS);
 	return rxt_init(test);
-}
-
-static void rxh_exit(struct kunit *test)
-{
-	WRITE_ONCE(rxm_max_unknown, rxh_max_unknown);
-	rxt_exit(test);
 }
 
 /* ------------------------------------------ the same process, or another of its number */
@@ -328,13 +320,12 @@ static void rxh_again(struct kunit *test)
 	struct rxt_raw *r = rxt_raw_alloc(test);
 	struct rxt *t = test->priv;
 	struct rxt_end *b = &t->end[1];
-	unsigned int held_bufs = READ_ONCE(rxm_held_bufs);
 	int own = rxm_ep(b->ep)->info->rx_attr->size;
 	int held = p->bufs ? RXH_AGAIN : own, sent = p->bufs ? held : own + 1;
 	struct fi_cq_err_entry e;
 	int i, n;
 
-	WRITE_ONCE(rxm_held_bufs, p->bufs);
+	test_param_set(test, &rxm_held_bufs, p->bufs);
 	rxt_raw_open(test, r);
 	rxt_raw_close_ep(test, r);
 	KUNIT_ASSERT_TRUE(test, rxh_again_lives(test, r, b));
@@ -354,7 +345,6 @@ static void rxh_again(struct kunit *test)
 	}
 	if (r->ep)
 		rxh_use(test, r, b, r->rsp.id, p->name);
-	WRITE_ONCE(rxm_held_bufs, held_bufs);
 }
 
 /* A request in the name of a peer that is alive is refused, and changes nothing. */
@@ -387,7 +377,7 @@ static struct kunit_suite rxh_suite = {
 	.suite_init = lo_suite_init,
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.init = rxh_init,
-	.exit = rxh_exit,
+	.exit = rxt_exit,
 	.test_cases = rxh_cases,
 };
 

@@ -9,6 +9,7 @@
 #include <kunit/static_stub.h>
 
 #include "../../../providers/rxm/rxm.h"
+#include "../param.h"
 #include "raw.h"
 
 #define RXT_BUFS	16	/* the module parameter rx_bufs */
@@ -325,7 +326,7 @@ static void rxt_flooded(struct kunit *test)
 	struct rxt_raw *r = rxt_raw_alloc(test);
 	int i, n, more;
 
-	WRITE_ONCE(rxm_held_bufs, l->held_bufs);
+	test_param_set(test, &rxm_held_bufs, l->held_bufs);
 	rxt_raw_open(test, r);
 	rxt_raw_req(&req, 4000);
 	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
@@ -358,7 +359,7 @@ static void rxt_flooded_answer(struct kunit *test)
 	struct rxt_end *a = &t->end[0], *b = &t->end[1];
 	unsigned int i;
 
-	WRITE_ONCE(rxm_held_bufs, held);
+	test_param_set(test, &rxm_held_bufs, held);
 	rxt_pattern(t->out, SZ_1M, 5);
 	for (i = 0; i < n; i++) {
 		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, 8, NULL,
@@ -389,8 +390,8 @@ static void rxt_requests(struct kunit *test)
 	const int n = RXT_TX / 2;
 	int i, k;
 
-	WRITE_ONCE(rxm_rx_bufs, 2);
-	WRITE_ONCE(rxm_held_bufs, 0);
+	test_param_set(test, &rxm_rx_bufs, 2);
+	test_param_set(test, &rxm_held_bufs, 0);
 	for (i = 0; i < 2; i++) {
 		rxt_close_end(test, &e[i]);
 		rxt_open_end(test, t, &e[i]);
@@ -451,7 +452,7 @@ static void rxt_strangers(struct kunit *test)
 	fi_addr_t addr;
 	int i;
 
-	WRITE_ONCE(rxm_max_unknown, 2 * RXM_HOSTS);
+	test_param_set(test, &rxm_max_unknown, 2 * RXM_HOSTS);
 	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, &known, 1, &addr, 0, NULL),
 			1);
 	for (i = 0; i < 4; i++) {
@@ -515,7 +516,7 @@ static void rxt_crowd(struct kunit *test)
 	struct rxm_cm_req req;
 	int err;
 
-	WRITE_ONCE(rxm_max_unknown, RXT_PART * RXM_HOSTS);
+	test_param_set(test, &rxm_max_unknown, RXT_PART * RXM_HOSTS);
 	for (i = 0; i <= RXT_PART; i++) {
 		r[i] = rxt_raw_alloc(test);
 		rxt_raw_open(test, r[i]);
@@ -932,24 +933,6 @@ static void rxt_answered(struct kunit *test)
 	rxt_raw_close(test, r);
 }
 
-static unsigned int rxt_rx_bufs, rxt_held_bufs, rxt_max_unknown;
-
-static int rxt_hostile_init(struct kunit *test)
-{
-	rxt_rx_bufs = rxm_rx_bufs;
-	rxt_held_bufs = rxm_held_bufs;
-	rxt_max_unknown = rxm_max_unknown;
-	return rxt_init(test);
-}
-
-static void rxt_hostile_exit(struct kunit *test)
-{
-	WRITE_ONCE(rxm_rx_bufs, rxt_rx_bufs);
-	WRITE_ONCE(rxm_held_bufs, rxt_held_bufs);
-	WRITE_ONCE(rxm_max_unknown, rxt_max_unknown);
-	rxt_exit(test);
-}
-
 static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_bad_request),
 	KUNIT_CASE_PARAM(rxt_forge, rxt_forged_gen_params),
@@ -977,8 +960,8 @@ static struct kunit_suite rxt_hostile_suite = {
 	.name = "rxm_hostile",
 	.suite_init = lo_suite_init,
 	.attr.speed = KUNIT_SPEED_SLOW,
-	.init = rxt_hostile_init,
-	.exit = rxt_hostile_exit,
+	.init = rxt_init,
+	.exit = rxt_exit,
 	.test_cases = rxt_hostile_cases,
 };
 

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include "../param.h"
 #include "rdm.h"
 #include "walk.h"
 
@@ -401,7 +402,7 @@ static void hs_flood(struct kunit *test)
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket **sock = kunit_kcalloc(test, HS_FLOOD, sizeof(*sock), GFP_KERNEL);
-	unsigned int max = ksk_max_unknown, count[3] = {};
+	unsigned int count[3] = {};
 	u8 req[HS_MAX];
 	fi_addr_t peer[2];
 	struct sock *sk;
@@ -412,7 +413,7 @@ static void hs_flood(struct kunit *test)
 	a->handshake = TEST_LIMIT(2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
 	sk = ksk_rdm(ksk_ep(a->ep))->listener.sock->sk;
-	WRITE_ONCE(ksk_max_unknown, HS_UNKNOWN);
+	test_param_set(test, &ksk_max_unknown, HS_UNKNOWN);
 	for (i = 0; i < HS_FLOOD; i++) {
 		hs_flood_room(test, sk);
 		sock[i] = rdm_raw(test, a);
@@ -428,7 +429,6 @@ static void hs_flood(struct kunit *test)
 	}
 	hs_flood_answers(test, sock, count);
 	hs_honest(test, peer[1]);
-	WRITE_ONCE(ksk_max_unknown, max);
 	KUNIT_EXPECT_EQ(test, count[0], HS_UNKNOWN);
 	KUNIT_EXPECT_EQ(test, count[0] + count[1] + count[2], HS_FLOOD / 2);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), HS_UNKNOWN + 1);

@@ -23,6 +23,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
+#include "../param.h"
 #include "rdm.h"
 
 #define MUT_FRAMES	8	/* of a connection, at most */
@@ -380,7 +381,7 @@ static void mutate_rdm(struct kunit *test)
 	prandom_seed_state(&m->rnd, seed);
 	kunit_info(test, "%u frames, seed=%u", mut_count, seed);
 
-	WRITE_ONCE(ksk_rendezvous_min, MUT_LONG);
+	test_param_set(test, &ksk_rendezvous_min, MUT_LONG);
 	rdm_open(test, m->a, caps, 0);
 	WRITE_ONCE(ksk_rendezvous_min, min);
 	rdm_open(test, m->b, caps, 0);

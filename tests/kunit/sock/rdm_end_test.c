@@ -10,6 +10,7 @@
 #include <kunit/static_stub.h>
 #include <net/tcp.h>
 
+#include "../param.h"
 #include "rdm.h"
 
 #define END_PORT	7
@@ -381,12 +382,11 @@ static void end_again(struct kunit *test)
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	bool lost = p->end == AGAIN_VANISHES;
-	unsigned int max = ksk_max_unknown;
 	struct socket *sock, *old;
 	u8 byte;
 
 	if (p->full)
-		WRITE_ONCE(ksk_max_unknown, 1);
+		test_param_set(test, &ksk_max_unknown, 1);
 	rdm_open(test, a, FI_MSG, 0);
 	if (p->known)
 		rdm_insert(test, a, &addr);
@@ -409,7 +409,6 @@ static void end_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
 	sock_release(sock);
 	rdm_alone(test, a);
-	WRITE_ONCE(ksk_max_unknown, max);
 }
 
 /* A second life that has sent nothing does not cut off messages of the first one. */

@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include "../param.h"
 #include "rdm.h"
 
 #define PART_LEN	64	/* bytes of a message that does not come at once */
@@ -701,7 +702,6 @@ static void rdm_unknown_test(struct kunit *test)
 		.sin_port = htons(7),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	unsigned int max = ksk_max_unknown;
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
 	struct socket *sock[4];
@@ -712,7 +712,7 @@ static void rdm_unknown_test(struct kunit *test)
 	rdm_insert(test, a, &known);
 	for (i = 0; i < 4; i++)
 		sock[i] = rdm_raw(test, a);
-	WRITE_ONCE(ksk_max_unknown, 2);
+	test_param_set(test, &ksk_max_unknown, 2);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[i], &cm, 8 + i, 9),
 				i < 2 ? KSK_CM_ACCEPT : KSK_CM_REJECT);
@@ -731,16 +731,15 @@ static void rdm_unknown_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[0], &cm, 11, 9),
 			KSK_CM_ACCEPT);
 	sock_release(sock[0]);
-	WRITE_ONCE(ksk_max_unknown, max);
 }
 
 #define IDLE_LEN	16	/* bytes of a message */
 
 /* Endpoints that are opened from now on close their connections early. */
-static void rdm_idle_limits(unsigned int timeout, unsigned int max)
+static void rdm_idle_limits(struct kunit *test, unsigned int timeout, unsigned int max)
 {
-	WRITE_ONCE(ksk_rdm_idle_timeout, timeout);
-	WRITE_ONCE(ksk_rdm_max_conns, max);
+	test_param_set(test, &ksk_rdm_idle_timeout, timeout);
+	test_param_set(test, &ksk_rdm_max_conns, max);
 }
 
 /* A connection that is not used is closed, and the next post makes another. */
@@ -751,9 +750,8 @@ static void rdm_idle_test(struct kunit *test)
 	fi_addr_t peer[2];
 	int round;
 
-	rdm_idle_limits(20, 0);
+	rdm_idle_limits(test, 20, 0);
 	rdm_pair(test, FI_MSG, peer);
-	rdm_idle_limits(0, 0);
 	for (round = 0; round < 4; round++) {
 		rdm_recvs(test, b, 0, 4, 1000);
 		rdm_sends(test, a, peer[0], 0, 4, 1000);
@@ -778,9 +776,8 @@ static void rdm_idle_race_test(struct kunit *test)
 	fi_addr_t peer[2];
 	int round, i;
 
-	rdm_idle_limits(1, 0);
+	rdm_idle_limits(test, 1, 0);
 	rdm_pair(test, FI_MSG, peer);
-	rdm_idle_limits(0, 0);
 	for (round = 0; round < 64; round++) {
 		for (i = 0; i < 2; i++)
 			rdm_recvs(test, &n[i], 8 * i, 8 * i + 4, 100);
@@ -838,9 +835,8 @@ static void rdm_idle_cross_test(struct kunit *test)
 	u8 byte;
 	int i;
 
-	rdm_idle_limits(20, 0);
+	rdm_idle_limits(test, 20, 0);
 	rdm_open(test, a, FI_MSG | FI_RMA, 0);
-	rdm_idle_limits(0, 0);
 	/* a port that refuses connections */
 	deaf = rdm_deaf(test, &addr);
 	sock_release(deaf);
@@ -957,9 +953,8 @@ static void rdm_idle_max_test(struct kunit *test)
 	u8 byte;
 	int i;
 
-	rdm_idle_limits(0, 2);
+	rdm_idle_limits(test, 0, 2);
 	rdm_open(test, a, FI_MSG, 0);
-	rdm_idle_limits(0, 0);
 	for (i = 0; i < 3; i++)
 		sock[i] = rdm_raw(test, a);
 	for (i = 0; i < 2; i++)

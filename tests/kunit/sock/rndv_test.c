@@ -9,6 +9,7 @@
 
 #include <kunit/static_stub.h>
 
+#include "../param.h"
 #include "rdm.h"
 
 /* Long tagged messages are announced; nothing behind them waits. */
@@ -19,15 +20,13 @@ static void rdm_rendezvous_test(struct kunit *test)
 	const struct kvec kv = { t->out + 30 * 100, 100 };
 	struct fi_msg fenced = { .msg_iov = &kv, .iov_count = 1 };
 	struct fi_msg_tagged peek = { .addr = FI_ADDR_UNSPEC, .tag = 1 };
-	unsigned int min = ksk_rendezvous_min;
 	unsigned long end = jiffies + LIVE_JIFFIES;
 	struct fi_cq_err_entry e;
 	fi_addr_t peer[2];
 	int i, err;
 
-	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	test_param_set(test, &ksk_rendezvous_min, 2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
-	WRITE_ONCE(ksk_rendezvous_min, min);
 	for (i = 0; i < 8; i++)
 		rdm_tsend(test, a, peer[0], i, 4000,
 			  i & 1 ? FI_DELIVERY_COMPLETE : 0);
@@ -85,14 +84,12 @@ static void rdm_rendezvous_multi_test(struct kunit *test)
 		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
 		.ignore = ~0ULL, .context = t,
 	};
-	unsigned int min = ksk_rendezvous_min;
 	struct fi_cq_err_entry e;
 	fi_addr_t peer[2];
 	int i;
 
-	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	test_param_set(test, &ksk_rendezvous_min, 2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED | FI_TAGGED_MULTI_RECV, peer);
-	WRITE_ONCE(ksk_rendezvous_min, min);
 	rdm_tsend(test, a, peer[0], 0, 4000, 0);
 	KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &multi, FI_MULTI_RECV |
 					  FI_COMPLETION), 0);
@@ -116,14 +113,12 @@ static void rdm_rendezvous_end_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0], *b = &t->node[1];
-	unsigned int min = ksk_rendezvous_min;
 	struct fi_cq_err_entry e;
 	fi_addr_t peer[2];
 	int i;
 
-	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	test_param_set(test, &ksk_rendezvous_min, 2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
-	WRITE_ONCE(ksk_rendezvous_min, min);
 	for (i = 0; i < 3; i++) {
 		rdm_tsend(test, a, peer[0], i, 4000, 0);
 		rdm_tsend(test, b, peer[1], i, 4000, 0);
@@ -288,15 +283,13 @@ static void rdm_rendezvous_late_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
-	unsigned int limit = ksk_frame_timeout;
 	struct fi_cq_err_entry e;
 	struct socket *sock;
 	struct rdm_cm cm;
 	u8 buf[16];
 
-	WRITE_ONCE(ksk_frame_timeout, 200);
+	test_param_set(test, &ksk_frame_timeout, 200);
 	rdm_open(test, a, FI_MSG | FI_TAGGED, 0);
-	WRITE_ONCE(ksk_frame_timeout, limit);
 	KUNIT_EXPECT_EQ(test, fi_trecv(a->ep, t->in, 100, NULL, FI_ADDR_UNSPEC,
 				       5, 0, t), 0);
 	sock = rdm_raw(test, a);
@@ -316,14 +309,12 @@ static void rdm_rendezvous_expired_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0], *b = &t->node[1];
-	unsigned int min = ksk_rendezvous_min;
 	fi_addr_t peer[2];
 	int i;
 
-	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	test_param_set(test, &ksk_rendezvous_min, 2000);
 	b->expire = TEST_LIMIT(30);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
-	WRITE_ONCE(ksk_rendezvous_min, min);
 	rdm_tpost(test, b, 1, 4000);
 	for (i = 0; i < 3; i++)
 		rdm_tsend(test, a, peer[0], i, 4000, 0);
@@ -359,16 +350,14 @@ static void rdm_named_late(struct kunit *test, size_t len)
 {
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0], *b = &t->node[1];
-	unsigned int min = ksk_rendezvous_min;
 	unsigned long end = jiffies + LIVE_JIFFIES;
 	struct fi_cq_tagged_entry e;
 	fi_addr_t peer[2], src;
 	unsigned int cpu;
 	int i, n;
 
-	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	test_param_set(test, &ksk_rendezvous_min, 2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV, peer);
-	WRITE_ONCE(ksk_rendezvous_min, min);
 	/*
 	 * One connects; another is read in this thread, which has the stub, unless
 	 * ksoftirqd reads it, or another CPU that the connection's packets are passed to.

@@ -20,6 +20,7 @@
  */
 #include <linux/slab.h>
 
+#include "../param.h"
 #include "rdm.h"
 #include "walk.h"
 
@@ -589,7 +590,7 @@ static void walk_open(struct kunit *test, struct walk *w)
 	KUNIT_ASSERT_NOT_NULL(test, w->mem);
 	KUNIT_ASSERT_NOT_NULL(test, w->wire);
 	memset(w->mem, WALK_REGION, 3 * WALK_MEM);
-	WRITE_ONCE(ksk_rendezvous_min, WALK_LONG);
+	test_param_set(test, &ksk_rendezvous_min, WALK_LONG);
 	rdm_open(test, w->a, caps, 0);
 	WRITE_ONCE(ksk_rendezvous_min, min);
 	rdm_open(test, w->b, caps, 0);

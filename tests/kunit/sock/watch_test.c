@@ -15,6 +15,7 @@
 #include <linux/workqueue.h>
 #include <net/tcp.h>
 
+#include "../param.h"
 #include "live.h"
 
 #define WATCH_LIMIT	100000	/* milliseconds, not those that pass here */
@@ -255,7 +256,7 @@ static void watch_rx_budget(struct kunit *test)
 	struct live *l = test->priv;
 	struct socket *sock = live_raw_connect(test, l, false, 0);
 	struct ksk_conn *c = watch_conn(l);
-	unsigned int i, budget = ksk_rx_budget;
+	unsigned int i;
 	struct fi_cq_err_entry e;
 
 	for (i = 0; i < WATCH_FRAMES; i++) {
@@ -263,12 +264,11 @@ static void watch_rx_budget(struct kunit *test)
 					      NULL), 0);
 		watch_hdr(l->out + i * 16, 0, 0);
 	}
-	WRITE_ONCE(ksk_rx_budget, 20 * KSK_FRAME_COST);
+	test_param_set(test, &ksk_rx_budget, 20 * KSK_FRAME_COST);
 	live_raw_send(sock, l->out, WATCH_FRAMES * 16);
 	for (i = 0; i < WATCH_FRAMES; i++)
 		if (live_comp(l->end[1].rx, &e))
 			break;
-	WRITE_ONCE(ksk_rx_budget, budget);
 	KUNIT_EXPECT_EQ(test, i, WATCH_FRAMES);
 	KUNIT_EXPECT_GE(test, c->stats.rx_budget, WATCH_FRAMES / 20 - 1);
 	sock_release(sock);
