@@ -7,7 +7,7 @@
  * The core owns the queue: a ring of completions under one irqsave lock. An
  * operation is accepted only with a slot reserved, so the ring cannot overrun
  * and completing needs no memory. Entries are read (cq_read.c), or each entry's
- * kofi_cqe is called, in the context the queue was opened with (cq_poll.c).
+ * kofi_cqe is called, in the context the queue was opened with (cq_call.c).
  *
  * Slots
  *

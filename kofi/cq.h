@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues: internals shared by cq.c, cq_poll.c, cq_read.c
+ * Completion queues: internals shared by cq.c, cq_call.c, cq_read.c
  * and complete.c. The fast path of operations and completions is inline.
  */
 #ifndef _KOFI_CQ_H

@@ -15,7 +15,7 @@
  * kofi_getinfo() checks the arguments, completes the hints, and queries one
  * provider after the other, best first. An error of one provider does not discard
  * the answers of others. A provider resolves addresses with lib/addr.c and
- * compares hints with match.c.
+ * compares hints with info_match.c.
  */
 #include <linux/err.h>
 #include <linux/in.h>

@@ -248,7 +248,7 @@ static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 	       ep->cntr[KOFI_CNTR_WRITE];
 }
 
-/* poll.c: wait sets and poll sets */
+/* wait_sets.c: wait sets and poll sets */
 
 struct kofi_set;
 

@@ -4,7 +4,7 @@
  *
  * There is one kind of wait object, the kernel's wait queue. FI_WAIT_UNSPEC
  * leaves the choice to the core, KOFI_WAIT_QUEUE makes the wait queue available to the
- * consumer, FI_WAIT_SET names a shared one (poll.c). FI_WAIT_YIELD needs none: the reader
+ * consumer, FI_WAIT_SET names a shared one (wait_sets.c). FI_WAIT_YIELD needs none: the reader
  * polls and yields to other tasks in between. The wait objects
  * of a user process (file descriptors, condition variables) have no meaning
  * here.
