@@ -65,12 +65,12 @@ void kofi_cq_queue_work(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_start_poller - schedule the context that calls the consumer
+ * kofi_cq_start_owner - schedule the context that calls the consumer
  * @cq: the queue; does nothing for a queue that its consumer polls
  *
  * Context: any, with interrupts off.
  */
-void kofi_cq_start_poller(struct kofi_cq *cq)
+void kofi_cq_start_owner(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))

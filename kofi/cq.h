@@ -56,7 +56,7 @@ struct kofi_cq_entry {
  * @deferring: a softirq is calling back and more callbacks follow: the task that it
  *	interrupted, or NULL
  * @posters: struct kofi_poster: endpoints with deferred posts
- * @poller: owner of the queue: task that is calling the consumer, or NULL. Where a device
+ * @owner: owner of the queue: task that is calling the consumer, or NULL. Where a device
  *	may report, kofi_cq_try_enter() sets it
  * @reported: completions that bypassed the ring and released their slots, free-running
  * @reports: completions that bypassed the ring, for statistics
@@ -67,7 +67,7 @@ struct kofi_cq_own {
 	u32			returned;
 	struct task_struct	*deferring;
 	struct llist_head	posters;
-	struct task_struct	*poller;
+	struct task_struct	*owner;
 	u32			reported;
 	u64			reports;
 };
@@ -320,7 +320,7 @@ static inline bool kofi_cq_asks(const struct kofi_cq *cq)
 /* Test whether the caller is a callback of the queue. */
 static inline bool kofi_cq_calls_caller(const struct kofi_cq *cq)
 {
-	return cq && READ_ONCE(cq->own.poller) == current;
+	return cq && READ_ONCE(cq->own.owner) == current;
 }
 
 static inline u32 kofi_cq_count(const struct kofi_cq *cq)
@@ -382,7 +382,7 @@ static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
 
 /* ------------------------------------------------------------- the owner */
 
-void kofi_cq_start_poller(struct kofi_cq *cq);
+void kofi_cq_start_owner(struct kofi_cq *cq);
 void kofi_cq_queue_work(struct kofi_cq *cq);
 int kofi_cq_irq_poll(struct irq_poll *iop, int budget);
 void kofi_cq_work(struct work_struct *work);
@@ -396,7 +396,7 @@ void kofi_cq_will_wait(struct kofi_cq *cq);
 static __always_inline void kofi_cq_kick(struct kofi_cq *cq)
 {
 	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
-		kofi_cq_start_poller(cq);
+		kofi_cq_start_owner(cq);
 }
 
 /* Test whether an endpoint waits for a slot. */
@@ -431,7 +431,7 @@ static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
 
 static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
 {
-	cq->own.poller = current;
+	cq->own.owner = current;
 	lock_map_acquire_try(&cq->run.map);
 }
 
@@ -441,7 +441,7 @@ static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
  */
 static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 {
-	if (cmpxchg(&cq->own.poller, NULL, current))
+	if (cmpxchg(&cq->own.owner, NULL, current))
 		return false;
 	lock_map_acquire_try(&cq->run.map);
 	return true;
@@ -452,7 +452,7 @@ static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->run.map);
 	/* order all effects of this owner before the effects of the next one */
-	smp_store_release(&cq->own.poller, NULL);
+	smp_store_release(&cq->own.owner, NULL);
 }
 
 /* Disown the queue after calls from the ring, with the lock */
@@ -470,7 +470,7 @@ static __always_inline void kofi_cq_leave(struct kofi_cq *cq)
  * the lock: an addition between the last check and the clearing of the bit
  * does not kick, so check once more.
  */
-static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
+static __always_inline void kofi_cq_stop_owner(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 

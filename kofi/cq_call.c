@@ -258,7 +258,7 @@ int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	calls = kofi_cq_run(cq, budget);
 	if (calls < budget) {
 		irq_poll_complete(iop);
-		kofi_cq_stop_poller(cq);
+		kofi_cq_stop_owner(cq);
 	}
 	spin_unlock_irq(&cq->lock);
 	return calls;
@@ -270,7 +270,7 @@ void kofi_cq_work(struct work_struct *work)
 
 	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
-		kofi_cq_stop_poller(cq);
+		kofi_cq_stop_owner(cq);
 	else
 		kofi_cq_queue_work(cq);
 	spin_unlock_irq(&cq->lock);
@@ -282,7 +282,7 @@ static bool kofi_cq_enter_direct(struct kofi_cq *cq)
 	bool busy;
 
 	spin_lock_irq(&cq->lock);
-	busy = cq->own.poller || cq->flushers;
+	busy = cq->own.owner || cq->flushers;
 	if (!busy)
 		kofi_cq_enter(cq);
 	spin_unlock_irq(&cq->lock);
@@ -354,7 +354,7 @@ bool kofi_cq_begin(struct kofi_cq *cq)
 	if (!kofi_cq_calls_here(cq) ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
 		return false;
-	if (!cmpxchg(&cq->own.poller, NULL, current))
+	if (!cmpxchg(&cq->own.owner, NULL, current))
 		return true;
 	irq_poll_sched(&cq->run.iop);
 	return false;
@@ -374,7 +374,7 @@ void kofi_cq_end(struct kofi_cq *cq)
 {
 	lock_map_acquire_try(&cq->run.map);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
-		kofi_cq_stop_poller(cq);
+		kofi_cq_stop_owner(cq);
 	else
 		irq_poll_sched(&cq->run.iop);
 	spin_unlock_irq(&cq->lock);
@@ -440,7 +440,7 @@ static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->own.poller, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->own.owner, cq->lock);
 	kofi_cq_enter(cq);
 	tail = cq->tail;	/* the endpoint adds no further entries */
 	spin_unlock_irq(&cq->lock);
@@ -509,7 +509,7 @@ void kofi_cq_claim(struct kofi_cq *cq)
 	kofi_cq_will_wait(cq);
 	spin_lock_irq(&cq->lock);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->own.poller, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->own.owner, cq->lock);
 	cq->flushers--;
 	kofi_cq_enter(cq);
 	spin_unlock_irq(&cq->lock);

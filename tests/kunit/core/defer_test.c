@@ -152,7 +152,7 @@ static void defer_run(struct kunit *test, int n)
 					     before + n, TEST_LIMIT(10 * HZ)));
 }
 
-/* Wait until the poller has ended: a drain waits for its callbacks. */
+/* Wait until the owner of the queue has finished: a drain waits for its callbacks. */
 static void defer_settle(struct kunit *test)
 {
 	struct defer_test *t = test->priv;
