@@ -167,6 +167,8 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_obj *obj, int command, void *arg);
 int kofi_ep_enable(struct kofi_ep *ep);
+int kofi_ep_check(struct kofi_ep *ep);
+void kofi_ep_unbind(struct kofi_ep *ep);
 
 static inline struct kofi_ep *kofi_ep(struct fid_ep *ep)
 {
