@@ -89,7 +89,8 @@ struct kofi_mr_pool {
  * @lock: irqsave, guards the members that follow, and a region's step to KOFI_MR_OPEN
  * @opening: number of regions that the provider is opening
  * @mapped: number of regions mapped and not yet fenced and reported
- * @closed: the endpoint is being drained
+ * @closed: the endpoint is being drained; written under @lock, read without it by
+ *	kofi_mr_get(), whose regions kofi_mr_map() then refuses
  * @wait: wait queue of the task that drains the endpoint
  * @maps: statistics: number of mappings
  */
@@ -417,8 +418,11 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
 	might_sleep();
 	if (!share)
 		return;
+	spin_lock_irq(&share->pool->lock);
+	n = share->nr;
+	spin_unlock_irq(&share->pool->lock);
 	/* one pass over the list, since the consumer may put regions concurrently */
-	for (n = READ_ONCE(share->nr); n; n--) {
+	for (; n; n--) {
 		spin_lock_irq(&share->pool->lock);
 		mr = list_first_entry_or_null(&share->has, struct kofi_mr,
 					      node);
@@ -530,6 +534,7 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_mr_share *share;
 	struct kofi_mr_stats total;
+	u64 empty, mapped, maps;
 	struct kofi_mr *mr;
 	size_t nr;
 
@@ -542,13 +547,18 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	list_for_each_entry(mr, &share->has, node)
 		kofi_mr_count(&share->total, &mr->stats);
 	total = share->total;
+	empty = share->empty;
 	spin_unlock_irq(&share->pool->lock);
+	spin_lock_irq(&share->lock);
+	mapped = share->mapped;
+	maps = share->maps;
+	spin_unlock_irq(&share->lock);
 
 	fn(arg, "mr_pool", share->quota);
 	fn(arg, "mr_free", share->quota - nr);
-	fn(arg, "mr_mapped", READ_ONCE(share->mapped));
-	fn(arg, "mr_maps", READ_ONCE(share->maps));
-	fn(arg, "mr_empty", READ_ONCE(share->empty));
+	fn(arg, "mr_mapped", mapped);
+	fn(arg, "mr_maps", maps);
+	fn(arg, "mr_empty", empty);
 	if (!ep->domain->mr_ops->counted)
 		goto unlock;
 	fn(arg, "mr_reads", atomic64_read(&total.reads));
@@ -576,7 +586,9 @@ void kofi_mr_pool_domain_stats(struct kofi_domain *domain, kofi_stat_fn fn,
 	mutex_lock(&domain->mr_pool_mutex);
 	list_for_each_entry(pool, &domain->mr_pools, node) {
 		nr += pool->nr;
-		nr_free += READ_ONCE(pool->nr_free);
+		spin_lock_irq(&pool->lock);
+		nr_free += pool->nr_free;
+		spin_unlock_irq(&pool->lock);
 	}
 	mutex_unlock(&domain->mr_pool_mutex);
 	fn(arg, "pool_regions", nr);

@@ -153,7 +153,13 @@ CONFIGFS_ATTR(kblk_, fast_fail);
 
 static ssize_t kblk_enable_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", !!READ_ONCE(kblk_item(item)->disk));
+	struct kblk_item *k = kblk_item(item);
+	bool on;
+
+	mutex_lock(&k->live);
+	on = k->disk;
+	mutex_unlock(&k->live);
+	return sysfs_emit(page, "%d\n", on);
 }
 
 static void kblk_set_disk(struct kblk_item *k, bool mapping,
@@ -161,7 +167,7 @@ static void kblk_set_disk(struct kblk_item *k, bool mapping,
 {
 	mutex_lock(&k->live);
 	k->mapping = mapping;
-	WRITE_ONCE(k->disk, d);
+	k->disk = d;
 	mutex_unlock(&k->live);
 }
 

@@ -95,14 +95,17 @@ enum kblkt_discard {
  * @path: path of the device or file
  * @read_only: refuse writes
  * @direct: file: bypass the page cache if possible
- * @uncached: the page cache is bypassed, as always with a device
+ * @uncached: the page cache is bypassed, as always with a device; written under @config,
+ *	read without it for statistics, since @config is held while the device is opened
  * @uuid: UUID of the volume
  * @discard: as configured
  * @exclusive: one host at a time; changes only while the volume is disabled
- * @max_conns: limit of @conns; may change at any time
+ * @max_conns: limit of @conns; one word, written and read without a lock. A change concerns
+ *	later logins
  * @thin: discards free blocks, and so may zeroes
  * @allow: access list of clients, under kblkt_lock
- * @file: the device or file, while the volume is enabled
+ * @file: the device or file, while the volume is enabled; written under @config, read
+ *	without it to show whether the volume is enabled
  * @bdev: the device, or NULL
  * @wq: work queue of flushes; of a file: of all commands
  * @ends: work queue for closing connections, which waits for the device
@@ -176,7 +179,8 @@ struct kblkt_link {
  * @links: volumes that the port reaches, under kblkt_lock
  * @config: protects the attributes
  * @at: the address
- * @fabric: open while the port is enabled
+ * @fabric: open while the port is enabled; written under @config, read without it to show
+ *	whether the port is enabled
  * @eq: event queue of the port and its connections
  * @pep: passive endpoint; NULL while the port is disabled, or being disabled; changed
  *	under kblkt_lock
@@ -277,10 +281,11 @@ enum kblkt_told {
  * @at: the client's memory for notes; length 0 if it has none
  * @cqe: completion of the write of @last
  * @last: the last note
- * @told: enum kblkt_told: state of @last; under kblkt_lock until it is written
+ * @told: enum kblkt_told: state of @last; under kblkt_lock
  * @beat: number of notes so far
  * @tags: commands at the last check
- * @turns: odd while the connection's work item waits in the block layer
+ * @turns: odd while the connection's work item waits in the block layer; written by that
+ *	work item for each bio, read without a lock by the check
  * @turn: @turns at the last check
  */
 struct kblkt_notes {
@@ -299,7 +304,8 @@ struct kblkt_notes {
  * @node: entry in the list of all connections, under kblkt_lock
  * @port: port that accepted the connection
  * @volume: volume since the login; set once, under kblkt_lock
- * @phase: enum kblkt_phase
+ * @phase: enum kblkt_phase; written by callbacks of @cq under kblkt_lock, which readers in
+ *	other contexts hold
  * @login: messages of its login
  * @session: session of the client; 0 until @volume is set
  * @host: name that the client gave for its machine; may be empty

@@ -312,10 +312,14 @@ CONFIGFS_ATTR_RO(kblkt_volume_, clients);
 static ssize_t kblkt_volume_stat_show(struct config_item *item, char *page)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
+	unsigned int conns;
 
+	mutex_lock(&kblkt_lock);
+	conns = v->conns;
+	mutex_unlock(&kblkt_lock);
 	return sysfs_emit(page,
 			  "connections %u\ndirect %d\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\n",
-			  READ_ONCE(v->conns), READ_ONCE(v->uncached),
+			  conns, READ_ONCE(v->uncached),
 			  atomic64_read(&v->counts.reads),
 			  atomic64_read(&v->counts.writes),
 			  atomic64_read(&v->counts.others),

@@ -27,9 +27,11 @@ LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
 static struct delayed_work kblkt_watch;
 
-/* Number of closed connections, under kblkt_lock, and its waiters */
+/* Number of closed connections, written under kblkt_lock; waiters read it without the lock */
 static unsigned int kblkt_ended;
 static DECLARE_WAIT_QUEUE_HEAD(kblkt_ending);
+
+/* Module parameters are written and read without a lock; a change concerns later requests. */
 
 /* Limit of connections; each uses about 4.5 MiB from its login on */
 static unsigned int kblkt_max_conns = KBLKT_CONNS;
@@ -116,7 +118,7 @@ static void kblkt_watch_work(struct work_struct *work)
 		/* the connection's work item needs this lock to free the connection */
 		if (atomic_read(&c->dead))
 			continue;
-		if (READ_ONCE(c->phase) == KBLKT_SERVES) {
+		if (c->phase == KBLKT_SERVES) {
 			kblkt_note_progress(c);
 			continue;
 		}

@@ -25,7 +25,8 @@
  * @out: completes the send of @answer
  * @refused: close the connection when @out completes
  * @why: reason of a refusal for the log, if the client gets a vaguer one; or NULL
- * @waits: @answer is sent when there is room; under the connection's lock
+ * @waits: @answer is sent when there is room; written under the connection's lock, read
+ *	without it by the write-space callback, which then takes the lock
  * @rounds: messages that have been received
  * @request: the client's message
  * @answer: the target's message
@@ -172,7 +173,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 	c->session = w->session;
 	strscpy(c->host, w->host);
 	c->volume = v;
-	WRITE_ONCE(v->conns, v->conns + 1);
+	v->conns++;
 	if (kblkt_queues(v, &c->session) == 1)
 		kblkt_log(c, "logged in to");
 	return 0;
@@ -186,7 +187,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
  */
 void kblkt_logout(struct kblkt_conn *c)
 {
-	WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
+	c->volume->conns--;
 	if (!kblkt_queues(c->volume, &c->session))
 		kblkt_log(c, "logged out of");
 }
@@ -321,7 +322,9 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 		goto fail;
 	c->notes.at = wants.notes;
 	kblkt_welcome(l);
-	WRITE_ONCE(c->phase, KBLKT_SERVES);
+	mutex_lock(&kblkt_lock);
+	c->phase = KBLKT_SERVES;
+	mutex_unlock(&kblkt_lock);
 	return 0;
 fail:
 	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,

@@ -61,7 +61,9 @@ static void kblkt_told(struct fid_cq *cq, const struct kofi_wc *wc)
 					    notes.cqe);
 
 	/* a failed write has notified nobody, but the connection is then closed */
-	WRITE_ONCE(c->notes.told, KBLKT_TOLD);
+	mutex_lock(&kblkt_lock);
+	c->notes.told = KBLKT_TOLD;
+	mutex_unlock(&kblkt_lock);
 	complete(&c->volume->told);
 }
 
@@ -105,7 +107,7 @@ static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
 		if (c->volume != v || c->phase != KBLKT_SERVES ||
 		    c->incarnation != incarnation || !c->notes.at.len ||
 		    atomic_read(&c->dead) ||
-		    READ_ONCE(c->notes.told) == KBLKT_TOLD)
+		    c->notes.told == KBLKT_TOLD)
 			continue;
 		if (c->notes.told == KBLKT_UNTOLD) {
 			/* the write may complete before this returns */

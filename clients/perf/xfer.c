@@ -45,7 +45,7 @@ static void perf_finish(struct perf *perf)
 	if (x->over)
 		return;
 	x->end = ktime_get_ns();
-	WRITE_ONCE(x->over, true);
+	x->over = true;
 	wake_up(&x->wait);
 }
 
@@ -662,12 +662,18 @@ int perf_xfer_greeted(struct perf *perf, unsigned int timeout)
 {
 	struct perf_xfer *x = &perf->x;
 	long left;
+	int err;
 
 	left = wait_event_interruptible_timeout(x->wait, perf_met(perf),
 						msecs_to_jiffies(timeout));
 	if (left < 0)
 		return -EINTR;
-	return left ? READ_ONCE(x->err) : -ETIMEDOUT;
+	if (!left)
+		return -ETIMEDOUT;
+	spin_lock_bh(&x->lock);
+	err = x->err;
+	spin_unlock_bh(&x->lock);
+	return err;
 }
 
 /**
@@ -730,7 +736,12 @@ void perf_xfer_end(struct perf *perf)
  */
 bool perf_xfer_over(struct perf *perf)
 {
-	return READ_ONCE(perf->x.over);
+	bool over;
+
+	spin_lock_bh(&perf->x.lock);
+	over = perf->x.over;
+	spin_unlock_bh(&perf->x.lock);
+	return over;
 }
 
 /**
