@@ -139,7 +139,7 @@ static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
 static void kofi_av_changed(struct kofi_av *av)
 {
 	lockdep_assert_held(&av->mutex);
-	/* pairs with kofi_av_recall() */
+	/* pairs with kofi_av_recall() and kofi_dest_find(); posts cannot take the mutex */
 	smp_store_release(&av->changes, av->changes + 1);
 }
 
@@ -266,7 +266,10 @@ static void kofi_av_added(struct kofi_av *av)
 	struct kofi_ep *ep;
 
 	lockdep_assert_held(&av->mutex);
-	/* the addresses, before the check for unknown senders */
+	/*
+	 * The addresses, before the check for unknown senders: a receiver marks its sender as
+	 * unknown, and then looks it up again. It runs in softirq context, without the mutex.
+	 */
 	smp_mb();
 	list_for_each_entry(ep, &av->eps, av_node)
 		if (ep->ops->peers_added)

@@ -17,7 +17,8 @@
  * @addr: the address; unused bytes are 0
  * @index: number of the address
  * @inserted: number of insertions minus removals
- * @user_id: source in completions, with FI_AV_USER_ID
+ * @user_id: source in completions, with FI_AV_USER_ID; written under kofi_av.mutex, read
+ *	without it by completions
  * @removed: next address of one removal
  */
 struct kofi_peer {
@@ -42,7 +43,8 @@ struct kofi_peer {
  * @peers: addresses by number
  * @hash: addresses by address
  * @eps: endpoints of the vector
- * @changes: incremented by each change; never 0
+ * @changes: incremented by each change, under @mutex; never 0. Posts and completions, which
+ *	run in any context, read it without @mutex
  */
 struct kofi_av {
 	struct fid_av		av;

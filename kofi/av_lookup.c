@@ -110,7 +110,7 @@ EXPORT_SYMBOL_GPL(kofi_av_source);
 fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 			 struct kofi_av_known *known)
 {
-	/* pairs with kofi_av_changed(): the look-up is not older */
+	/* pairs with kofi_av_changed(): the look-up is not older; any context, so no mutex */
 	unsigned long changes = smp_load_acquire(&av->changes);
 
 	if (unlikely(known->changes != changes)) {

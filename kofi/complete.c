@@ -218,7 +218,11 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
 void kofi_ep_blocked(struct kofi_ep *ep)
 {
 	set_bit(KOFI_EP_BLOCKED, &ep->space.blocked);
-	smp_mb__after_atomic();	/* the bit, before the caller's second attempt */
+	/*
+	 * The bit, before the caller's second attempt. No lock is common to this and to the
+	 * release: resources are the provider's, and their users take other locks or none.
+	 */
+	smp_mb__after_atomic();
 	atomic64_inc(&ep->posts[KOFI_TX].again);
 	trace_kofi_ep_again(ep);
 }
@@ -238,7 +242,7 @@ void kofi_ep_unblock(struct kofi_ep *ep)
 	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
 	unsigned long flags;
 
-	smp_mb();	/* the released resource, before the bit */
+	smp_mb();	/* the released resource, before the bit; no lock: see kofi_ep_blocked() */
 	if (!test_bit(KOFI_EP_BLOCKED, &ep->space.blocked) ||
 	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->space.blocked) || !cq)
 		return;
@@ -381,7 +385,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 
 	if (++cq->next == cq->slots)
 		cq->next = 0;
-	/* the owner may wait for this entry only */
+	/* the entry, before the owner reads it without the lock (kofi_cq_call()) */
 	smp_store_release(&cq->tail, cq->tail + 1);
 	if (cq->done)
 		kofi_cq_kick(cq);
@@ -430,7 +434,7 @@ static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 	if (!IS_ENABLED(CONFIG_PROVE_LOCKING))
 		return;
 	given = cq->freed + cq->tail + READ_ONCE(cq->own.reported);
-	smp_rmb();	/* entries taken include reported completions */
+	smp_rmb();	/* entries taken include reported completions; posts have no lock */
 	WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - given) <= 0);
 }
 
@@ -461,7 +465,7 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 
 	/*
 	 * The operation has released its resources before; a post that did
-	 * not get them has set KOFI_EP_BLOCKED before its second attempt.
+	 * not get them has set KOFI_EP_BLOCKED before its second attempt, without this lock.
 	 */
 	smp_mb__after_spinlock();
 	kofi_cq_assert_reserved(cq);
@@ -745,7 +749,7 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 	/*
 	 * The slot and the operation's resources have been released before this check for
 	 * waiters: kofi_cq_wait_slot() and kofi_ep_blocked() set their marks
-	 * before their second attempt.
+	 * before their second attempt. Reports take no lock unless they find a waiter.
 	 */
 	smp_mb();
 	if (kofi_cq_wanted(cq))

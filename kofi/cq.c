@@ -152,7 +152,8 @@ static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 		list_add(&wait->node, &cq->space.waiting[dir]);
 	else if (added)
 		list_add_tail(&wait->node, &cq->space.waiting[dir]);
-	smp_mb();	/* the list, before the number; see kofi_cq_pop() */
+	/* the list, before the number; the owner releases slots without this lock */
+	smp_mb();
 	if (!kofi_cq_take_slot(cq, dir)) {
 		cq->stats.again++;
 		return true;

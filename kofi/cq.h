@@ -54,12 +54,15 @@ struct kofi_cq_entry {
  * @first: index of @head in kofi_cq.ring
  * @returned: done mode: number of entries with finished callbacks
  * @deferring: a softirq is calling back and more callbacks follow: the task that it
- *	interrupted, or NULL
+ *	interrupted, or NULL. Written by the owner, read without a lock by posts, each of which
+ *	compares it with its own task
  * @posters: struct kofi_poster: endpoints with deferred posts
  * @owner: owner of the queue: task that is calling the consumer, or NULL. Where a device
  *	may report, kofi_cq_try_enter() sets it
- * @reported: completions that bypassed the ring and released their slots, free-running
- * @reports: completions that bypassed the ring, for statistics
+ * @reported: completions that bypassed the ring and released their slots, free-running;
+ *	written by the owner, read without a lock by posts
+ * @reports: completions that bypassed the ring, for statistics; written by the owner, which
+ *	has no lock
  */
 struct kofi_cq_own {
 	u32			head;
@@ -77,7 +80,8 @@ struct kofi_cq_own {
  * @ep: endpoint with a running write-space callback, under kofi_cq.lock
  * @waiting: waiters for slots, by enum kofi_dir, under kofi_cq.lock
  * @list: endpoints to be called back, added without a lock
- * @todo: endpoints taken from @list, in order, under kofi_cq.lock
+ * @todo: endpoints taken from @list, in order; written under kofi_cq.lock, read without it as
+ *	a hint (kofi_cq_goes_on())
  */
 struct kofi_cq_space {
 	struct kofi_ep		*ep;
@@ -91,7 +95,8 @@ struct kofi_cq_space {
  * @wait: wait queue of readers
  * @link: wait set
  * @readers: number of tasks in @wait
- * @signals: number of fi_cq_signal() calls; a reader compares it with an earlier value
+ * @signals: number of fi_cq_signal() calls; a reader compares it with an earlier value, at
+ *	last without the lock, after it has looked for completions under it
  * @signaled: fi_cq_signal() found no reader asleep
  */
 struct kofi_cq_sleep {
@@ -150,21 +155,25 @@ struct kofi_cq_stats {
  *	entries that are being called back
  * @ring: the completions
  * @sources: one address per element of @ring, if an endpoint with
- *	FI_SOURCE_ERR receives; otherwise NULL
+ *	FI_SOURCE_ERR receives; otherwise NULL. Set once, by cmpxchg() without a lock, since
+ *	its allocation may sleep
  * @source: address that fi_cq_readerr() returns
  * @taken: free-running counter of reserved slots
- * @seen: last known value of the counter of released slots. Posts read this copy, so
- *	that their cache line and the owner's are rarely shared
+ * @seen: last known value of the counter of released slots. Posts read and write this copy
+ *	without a lock, so that their cache line and the owner's are rarely shared; an old
+ *	value only makes them count again
  * @own: state of the owner
  * @lock: irqsave, guards the members that follow
  * @tail: next entry to be filled, free-running as @head
- * @freed: slots released without an entry, free-running
+ * @freed: slots released without an entry, free-running; written under @lock, read
+ *	without it by posts
  * @next: index of @tail in @ring
  * @errors: number of error entries to be read
  * @armed: the next completion calls @notify
  * @notify_due: @notify must be called
  * @active: bit 0: a call-back context has been scheduled or runs
- * @flushers: number of tasks that wait for callbacks to finish
+ * @flushers: number of tasks that wait for callbacks to finish; written under @lock, read
+ *	without it as a hint (kofi_cq_goes_on())
  * @flush_wait: wait queue of these tasks
  * @space: waiters for slots, and endpoints to be called back
  * @sleep: readers that wait
@@ -216,7 +225,10 @@ static inline u32 kofi_cq_given(const struct kofi_cq *cq)
 {
 	u32 given = READ_ONCE(cq->freed) + READ_ONCE(cq->own.reported);
 
-	/* pairs with kofi_cq_pop(): the owner has finished with the entries */
+	/*
+	 * Pairs with kofi_cq_pop(): the owner has finished with the entries. No lock, since each
+	 * post counts slots, and posts and the owner run on different processors.
+	 */
 	return smp_load_acquire(&cq->own.head) + given;
 }
 
@@ -225,7 +237,8 @@ static inline int kofi_cq_used(const struct kofi_cq *cq)
 {
 	u32 given = kofi_cq_given(cq);
 
-	smp_rmb();	/* slots taken include released slots */
+	/* slots taken include released slots; no lock, as in kofi_cq_given() */
+	smp_rmb();
 	return (u32)atomic_read(&cq->taken) - given;
 }
 
@@ -338,7 +351,7 @@ static __always_inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 	cq->own.first += n;
 	if (cq->own.first >= cq->slots)
 		cq->own.first -= cq->slots;
-	/* after the last read of the entries before, see kofi_cq_given() */
+	/* after the last read of the entries before, see kofi_cq_given(). The owner has no lock. */
 	smp_store_release(&cq->own.head, cq->own.head + n);
 	smp_mb();	/* the release, before the check of waiting; see kofi_cq_wait_slot() */
 }
@@ -418,7 +431,10 @@ static __always_inline void kofi_cq_freed(struct kofi_cq *cq)
 /* Note that a callback has returned. */
 static __always_inline void kofi_cq_returned(struct kofi_cq *cq)
 {
-	/* all effects of the callback, before its waiter continues */
+	/*
+	 * All effects of the callback, before its waiter continues (kofi_cq_flush_wait()). No
+	 * lock, since each callback comes here and hardly any has a waiter.
+	 */
 	smp_store_release(&cq->own.returned, cq->own.returned + 1);
 }
 
@@ -451,7 +467,10 @@ static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->run.map);
-	/* order all effects of this owner before the effects of the next one */
+	/*
+	 * Order all effects of this owner before the effects of the next one. No lock: it would
+	 * be held while the consumer is called.
+	 */
 	smp_store_release(&cq->own.owner, NULL);
 }
 
@@ -475,7 +494,8 @@ static __always_inline void kofi_cq_stop_owner(struct kofi_cq *cq)
 	lockdep_assert_held(&cq->lock);
 
 	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
-	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
+	/* against llist_add() and kofi_cq_kick() by holders of another queue's lock */
+	smp_mb__after_atomic();
 	if (!llist_empty(&cq->space.list))
 		kofi_cq_kick(cq);
 	if (cq->flushers)

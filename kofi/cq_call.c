@@ -104,7 +104,10 @@ static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 	u32 place, n, i;
 	bool defer;
 
-	/* pairs with kofi_cq_push(): entries before tail have been written */
+	/*
+	 * Pairs with kofi_cq_push(): entries before tail have been written. No lock: the owner
+	 * reads a batch while other processors add entries.
+	 */
 	n = min(smp_load_acquire(&cq->tail) - cq->own.head, max);
 	if (!n)
 		return 0;
@@ -472,7 +475,7 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 	last = cq->done ? cq->tail : cq->own.returned;
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait,
-			    /* pairs with kofi_cq_call() */
+			    /* pairs with kofi_cq_returned(), which has no lock */
 			    (s32)(smp_load_acquire(&cq->own.returned) - last) >= 0 &&
 			    cq->space.ep != ep, cq->lock);
 	cq->flushers--;

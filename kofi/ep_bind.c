@@ -36,7 +36,7 @@ static int kofi_ep_share_cq(struct kofi_ep *srx, struct kofi_cq *cq,
 		ret = -EINVAL;
 	} else {
 		srx->rx_selective = selective;
-		/* pairs with kofi_srx_state(): posts need no mutex */
+		/* pairs with kofi_srx_state(): posts cannot take the mutex */
 		smp_store_release(&srx->rx_cq, cq);
 	}
 	mutex_unlock(&srx->config);

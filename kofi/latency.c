@@ -67,7 +67,8 @@ void kofi_latency_posted(struct kofi_ep *ep, void *context)
 	l = xa_load(&kofi_latencies, ep->obj.id);
 	if (l && !READ_ONCE(l->context) && !cmpxchg(&l->context, NULL, l)) {
 		l->start = ktime_get_ns();
-		smp_store_release(&l->context, context); /* after its start */
+		/* after its start; no lock, since each post and completion comes here */
+		smp_store_release(&l->context, context);
 	}
 	rcu_read_unlock();
 }
@@ -107,7 +108,8 @@ void kofi_latency_completed(struct kofi_ep *ep, void *context)
 		return;
 	rcu_read_lock();
 	l = xa_load(&kofi_latencies, ep->obj.id);
-	if (l && smp_load_acquire(&l->context) == context) { /* before its start */
+	/* before its start, see kofi_latency_posted() */
+	if (l && smp_load_acquire(&l->context) == context) {
 		start = READ_ONCE(l->start);
 		if (cmpxchg(&l->context, context, NULL) == context)
 			atomic64_inc(&l->counts[min(fls64(ktime_get_ns() - start),

@@ -125,6 +125,8 @@ void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags)
  * Step to ending, if the region has the given key. A key is valid from after the step
  * to open until after the step to ending: a state between two reads of an equal key
  * belongs to the key's registration. The state also counts the registrations.
+ * No lock: a peer's request ends the region in any context, also while the provider, which
+ * must not be called under a lock, is opening it.
  */
 static bool kofi_mr_end_key(struct kofi_mr *mr, u64 key)
 {

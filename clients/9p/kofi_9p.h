@@ -143,7 +143,7 @@ struct k9_op {
  * @status: 0 or a negative error code
  * @hello: private data of the server
  * @sg_max: most entries of a list that the device can send, as far as known;
- *	written and read without a lock
+ *	written and read without a lock, since an old value costs only a refused post
  * @nr: number of @ops
  * @ops: requests that may be outstanding
  * @rx: array of @rq receives
@@ -151,8 +151,8 @@ struct k9_op {
  * @wq: wait queue for unused operations and for room to send
  * @lock: protects the members that follow, and members of struct k9_op and
  *	struct k9_rx; taken in softirq context, too
- * @err: negative error code of the failed connection, or 0; written under
- *	@lock, read without it
+ * @err: negative error code of the failed connection, or 0; written once, under
+ *	@lock; conditions of sleeping tasks read it without @lock
  * @idle: unused @ops: [0] for any request, [1] for Tflush; protected by @lock
  * @refused: receives that the provider refused with -EAGAIN; protected by @lock
  */

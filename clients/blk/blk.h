@@ -68,7 +68,7 @@ struct kblk_rx {
  * @polled: the block layer polls the queue
  * @beat: last beat of @notes that was checked
  * @beat_at: time of that check, in jiffies
- * @notes: unsolicited notes of the target
+ * @notes: unsolicited notes; the target writes them by RMA, so no lock protects them
  * @rx: receives for answers
  */
 struct kblk_queue {
@@ -167,9 +167,12 @@ struct kblk_news {
  * @given: the administrator gave @uuid for the first disk
  * @disks: number of paths to the volume; one path may flush writes of another
  * @incarnation: incarnation of the volume at the last login over any path; the welcome of
- *	a disk has the incarnation of its connections
- * @stable: last earlier incarnation with all data on stable storage, or 0
- * @unflushed: writes have been acknowledged after the last flush was sent
+ *	a disk has the incarnation of its connections. Written under kblk_caches_lock;
+ *	completions of writes, in softirq context, read it without that mutex
+ * @stable: last earlier incarnation with all data on stable storage, or 0; written and read
+ *	as @incarnation
+ * @unflushed: writes have been acknowledged after the last flush was sent; completions of
+ *	all queues set it without a lock, which they would contend for
  * @flushing: number of outstanding flushes, which may not cover their writes
  * @losses: number of possible losses of such writes
  */
@@ -197,19 +200,26 @@ struct kblk_cache {
  * @index: number in the device's name
  * @set: tags of all queues
  * @gd: the block device
- * @state: enum kblk_state
- * @lost: a connection has been lost
- * @removing: no connection is made from now on
+ * @state: enum kblk_state; written by the one work item @recover, or before it first runs.
+ *	Requests and callbacks read it without a lock, since a writer may sleep
+ * @lost: a connection has been lost; set in any context, cleared by @recover before it
+ *	connects
+ * @removing: no connection is made from now on; set once, and checked by waiters without a
+ *	lock
  * @quiesced: queue_rq() is not called
- * @answered: an answer has been received since @since
- * @timed_out: a request was not answered in time
+ * @answered: an answer has been received since @since; set by completions without a lock,
+ *	read and cleared by @recover when all endpoints have been aborted
+ * @timed_out: a request was not answered in time; set by the block layer's work item for
+ *	time-outs, read and cleared as @answered
  * @silent: the last connections were closed because of @timed_out
  * @brief: the last connections were lost immediately
  * @live: time when the connections became live, in jiffies
  * @cache: unflushed writes, shared by all paths to the volume
  * @losses: losses in @cache that all users of the disk know of, because they have closed it
- *	since; flushes fail while @cache has more
- * @returned: losses in @cache that a failed flush has reported
+ *	since; flushes fail while @cache has more. Written by the last close, read without a
+ *	lock by flushes
+ * @returned: losses in @cache that a failed flush has reported; written by any flush without
+ *	a lock, since each writes the number that it has read
  * @since: time when the path was last known to work, in jiffies
  * @backoff: seconds until the next attempt
  * @recover: work item that closes connections and makes new ones

@@ -144,11 +144,11 @@ void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news)
 	stable = kblk_cache_is_stable(cache, news);
 	if (stable)
 		WRITE_ONCE(cache->stable, cache->incarnation);
-	/* pairs with the acquire in kblk_cache_written() */
+	/* pairs with the acquire in kblk_cache_written(), which cannot take the mutex */
 	smp_store_release(&cache->incarnation, w->incarnation);
 	if (stable || !(le32_to_cpu(w->flags) & KBLK_WRITE_CACHE))
 		return;
-	smp_mb();	/* see kblk_cache_written() */
+	smp_mb();	/* pairs with the barrier in kblk_cache_written() */
 	/* a flush is counted before it clears the mark, and until it has set it again */
 	unflushed = smp_load_acquire(&cache->unflushed) ||
 		    atomic_read_acquire(&cache->flushing) ||
@@ -167,7 +167,7 @@ EXPORT_SYMBOL_IF_KUNIT(kblk_cache_login);
 void kblk_cache_flush(struct kblk_cache *cache)
 {
 	atomic_inc(&cache->flushing);
-	/* behind that; see kblk_cache_login() */
+	/* the count, before the mark; see kblk_cache_login(), whose mutex a request cannot take */
 	smp_mb__after_atomic();
 	WRITE_ONCE(cache->unflushed, false);
 }
@@ -184,7 +184,8 @@ void kblk_cache_flushed(struct kblk_cache *cache, bool covered)
 {
 	if (!covered)
 		WRITE_ONCE(cache->unflushed, true);
-	smp_mb__before_atomic();	/* see kblk_cache_login() */
+	/* the mark, before the count; see kblk_cache_flush() */
+	smp_mb__before_atomic();
 	atomic_dec(&cache->flushing);
 }
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_flushed);
@@ -204,7 +205,10 @@ void kblk_cache_written(struct kblk_disk *d)
 
 	if (!READ_ONCE(cache->unflushed))
 		WRITE_ONCE(cache->unflushed, true);
-	/* this sees the other incarnation, or the login sees the mark */
+	/*
+	 * This sees the other incarnation, or the login sees the mark. No lock: completions of
+	 * all queues come here, in softirq context, and the login holds a mutex.
+	 */
 	smp_mb();
 	/* pairs with the release in kblk_cache_login() */
 	if (smp_load_acquire(&cache->incarnation) != d->welcome.incarnation &&

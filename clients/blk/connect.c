@@ -350,7 +350,10 @@ void kblk_disconnect(struct kblk_disk *d)
 void kblk_lost(struct kblk_disk *d)
 {
 	WRITE_ONCE(d->lost, true);
-	/* pairs with the barrier in kblk_live(): one of both sees the other's write */
+	/*
+	 * Pairs with the barrier in kblk_live(): one of both sees the other's write. No lock: this
+	 * is called in any context, and by callbacks that kblk_down() waits for.
+	 */
 	smp_mb();
 	if (READ_ONCE(d->state) == KBLK_LIVE)
 		mod_delayed_work(kblk_wq, &d->recover, 0);
@@ -423,7 +426,10 @@ static void kblk_go(struct kblk_disk *d)
 void kblk_live(struct kblk_disk *d)
 {
 	d->live = jiffies;
-	/* publishes all changes; pairs with the acquire in queue_rq() */
+	/*
+	 * Publishes all changes; pairs with the acquire in queue_rq(), which runs for each request
+	 * on all CPUs and so takes no lock.
+	 */
 	smp_store_release(&d->state, KBLK_LIVE);
 	/* see kblk_lost() */
 	smp_mb();

@@ -433,7 +433,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	unsigned int segs = 0;
 	int err;
 
-	/* pairs with the release in kblk_live() */
+	/* pairs with the release in kblk_live(), which says why there is no lock */
 	state = smp_load_acquire(&d->state);
 	if (state == KBLK_FAILED ||
 	    (state == KBLK_FAST && blk_noretry_request(rq)))
@@ -504,7 +504,7 @@ static int kblk_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
 	int ret = 0;
 
 	rcu_read_lock();
-	/* with the queue, until kblk_down() has waited; see kblk_live() */
+	/* with the queue, until kblk_down() has waited for RCU readers; see kblk_live() */
 	if (smp_load_acquire(&q->disk->state) == KBLK_LIVE)
 		ret = kofi_cq_poll(q->cq, KBLK_QUEUED);
 	rcu_read_unlock();

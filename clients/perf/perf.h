@@ -125,7 +125,7 @@ enum perf_state {
  * struct perf - session
  * @mutex: serialises the calls of the file; protects the members from @state to
  *	@n_region
- * @state: state of the session; read without @mutex by callbacks
+ * @state: state of the session; read without @mutex by callbacks, which cannot sleep
  * @net: network namespace of the task that opened the file
  * @opts: options of the program
  * @stage: current step, for an error report

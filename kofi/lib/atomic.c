@@ -285,7 +285,11 @@ void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a)
 		      !(FI_INT32 & 1) && !(FI_INT64 & 1));
 	if (!t->left)
 		return;
-	smp_mb();	/* order earlier accesses before the operation */
+	/*
+	 * Order earlier accesses before the operation. The memory belongs to the consumer, which
+	 * shares no lock with its peers.
+	 */
+	smp_mb();
 	for_each_bvec(bv, t->mr->bv, iter, kofi_target_bvec(t)) {
 		mem = bvec_kmap_local(&bv);
 		for (off = 0; off < bv.bv_len; off += size) {
@@ -307,7 +311,7 @@ void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a)
 		}
 		kunmap_local(mem);
 	}
-	smp_mb();	/* order the operation before later accesses */
+	smp_mb();	/* order the operation before later accesses, as above */
 	kofi_target_used(t, t->left);
 }
 EXPORT_SYMBOL_GPL(kofi_target_atomic);

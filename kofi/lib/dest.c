@@ -47,7 +47,7 @@ struct kofi_dest *kofi_dest_find(struct xarray *dests, struct kofi_av *av,
 {
 	struct kofi_dest *dest = xa_load(dests, kofi_dest_index(av, fi_addr));
 
-	/* pairs with kofi_av_changed() */
+	/* pairs with kofi_av_changed(); posts cannot take the vector's mutex */
 	return dest && READ_ONCE(dest->changes) == smp_load_acquire(&av->changes) ?
 	       dest : NULL;
 }
@@ -62,7 +62,7 @@ EXPORT_SYMBOL_GPL(kofi_dest_find);
  */
 unsigned long kofi_dest_changes(struct kofi_av *av)
 {
-	/* pairs with kofi_av_changed(): the look-up is not older */
+	/* pairs with kofi_av_changed(): the look-up is not older; no mutex, as above */
 	return smp_load_acquire(&av->changes);
 }
 EXPORT_SYMBOL_GPL(kofi_dest_changes);
@@ -80,7 +80,7 @@ EXPORT_SYMBOL_GPL(kofi_dest_changes);
 bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
 		     fi_addr_t fi_addr, unsigned long changes)
 {
-	/* pairs with kofi_dest_set() */
+	/* pairs with kofi_dest_set(); posts to a peer share no lock with its connection */
 	if (!smp_load_acquire(&dest->changes))
 		return false;
 	/* another number of the same peer takes a look-up each time */
@@ -120,7 +120,7 @@ void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
 	if (err)
 		return;
 	dest->index = index;
-	/* pairs with kofi_dest_fresh() */
+	/* @index, before a post reads it in kofi_dest_fresh(), without a lock */
 	smp_store_release(&dest->changes, changes);
 }
 EXPORT_SYMBOL_GPL(kofi_dest_set);

@@ -94,7 +94,10 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 		op = ops + i * bytes;
 		kofi_freelist_add(&q->free, &op->free);
 	}
-	/* a stream may terminate concurrently, and checks this for a queue */
+	/*
+	 * A stream may terminate concurrently, and checks this for a queue. It cannot take a lock
+	 * of the queue before it knows that the queue has been set up.
+	 */
 	smp_store_release(&q->ops, ops);
 	return 0;
 }

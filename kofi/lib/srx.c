@@ -45,7 +45,7 @@ int kofi_srx_state(struct kofi_ep *srx)
 
 	if (likely(err != -FI_EOPBADSTATE))
 		return err;
-	/* pairs with the release of the endpoint that gave it the queue */
+	/* pairs with kofi_ep_share_cq(); posts cannot take its mutex */
 	if (!smp_load_acquire(&srx->rx_cq))
 		return -FI_ENOCQ;
 	kofi_ep_step(srx, KOFI_EP_IDLE, KOFI_EP_ENABLED);

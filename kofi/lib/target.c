@@ -104,7 +104,8 @@ static void kofi_mr_erase(struct kofi_mr *mr)
 static void kofi_mr_found(struct kofi_mr *mr, u64 key)
 {
 	WRITE_ONCE(mr->mr.key, key);
-	smp_wmb();	/* all of it before a lookup gets a reference */
+	/* all of it before a lookup gets a reference; lookups are RCU readers without a lock */
+	smp_wmb();
 	refcount_set(&mr->users, 1);
 }
 
@@ -202,7 +203,8 @@ static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 	rcu_read_unlock();
 	if (!mr)
 		return NULL;
-	smp_mb__after_atomic();	/* the reference, before the members that it protects */
+	/* the reference, which replaces a lock, before the members that it protects */
+	smp_mb__after_atomic();
 	if (READ_ONCE(mr->mr.key) == key && (!mr->ep || mr->ep == ep))
 		return mr;
 	kofi_mr_put_user(mr);

@@ -133,6 +133,7 @@ struct fid_ep {
 	const struct fi_ops_tagged	*tagged;
 	const struct fi_ops_rma		*rma;
 	const struct fi_ops_atomic	*atomic;
+	/* one word each, set and read without a lock; a change concerns later posts */
 	u64				tx_op_flags;
 	u64				rx_op_flags;
 };

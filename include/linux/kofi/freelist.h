@@ -12,7 +12,8 @@
 
 /**
  * struct kofi_freelist - free records
- * @one: a free record, or NULL; freeing and allocating one record in turn needs no lock
+ * @one: a free record, or NULL; changed by cmpxchg() and xchg(), so that freeing and
+ *	allocating one record in turn needs no lock
  * @list: freed records, added without a lock
  * @taken: records removed from @list, under the lock of kofi_freelist_get()
  * @fresh: records that were never allocated, under the lock of kofi_freelist_get(). They

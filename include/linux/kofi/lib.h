@@ -120,7 +120,8 @@ fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 /**
  * struct kofi_dest - cached look-up of a peer for posts
  * @index: index of the peer in a table
- * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in the table
+ * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in the table.
+ *	Posts read and renew it as RCU readers, without a lock
  */
 struct kofi_dest {
 	unsigned long	index;
@@ -720,11 +721,11 @@ struct kofi_rxmsg {
  * struct kofi_rxq - posted receives of an endpoint or a shared receive context
  * @lock: irqsave; locks of completion queues nest inside. Adding to @free needs no
  *	lock. Each post and each message writes the members from here to @free
- * @closed: posts are refused
+ * @closed: posts are refused; read without @lock by a post that has found no record
  * @ep: endpoint or context of the receives, which reports them
  * @plain: untagged receives for any sender that wait for a message, oldest first, as on
  *	all following lists
- * @seq: number of the next post
+ * @seq: number of the next post; read without @lock by kofi_rxq_posts()
  * @free: free records
  * @posted: all other receives that wait for a message
  * @wild: tagged receives that ignore bits of the tag; also on @posted

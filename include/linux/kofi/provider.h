@@ -200,10 +200,11 @@ struct kofi_mr_table {
  * @domain: handle of the consumer
  * @obj: the core's part
  * @fabric: parent
- * @eq: queue for FI_NOTIFY, or NULL
+ * @eq: queue for FI_NOTIFY, or NULL; set once, by cmpxchg, and read without a lock
  * @path_node: on the list of domains with a queue, whose addresses are compared
  * @seen: last answer of discovery, under the mutex of that list
- * @lost: error code of the last FI_NOTIFY; 0 after none, or when the path is back
+ * @lost: error code of the last FI_NOTIFY; 0 after none, or when the path is back. Changed
+ *	by cmpxchg, since the core and the provider notify without a common lock
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
  * @vectors: number of completion vectors of the device, 0 for software
@@ -296,7 +297,7 @@ void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
  * @pep: handle of the consumer
  * @obj: the core's part
  * @fabric: parent
- * @eq: destination of FI_CONNREQ
+ * @eq: destination of FI_CONNREQ; set once, by cmpxchg, and read without a lock
  * @info: copy of the info it was opened with
  * @lock: serialises control calls; the provider's
  * @text: the consumer uses addresses in text form
@@ -552,7 +553,8 @@ struct kofi_ep_events {
  * @ops: operations of the provider
  * @domain: parent
  * @info: copy of the info it was opened with
- * @eq: destination of connection events
+ * @eq: destination of connection events; set once, by cmpxchg under @config, and read
+ *	without it
  * @tx_cq: destination of transmit completions
  * @rx_cq: destination of receive completions
  * @tx_selective: report a transmit only if it has FI_COMPLETION
@@ -561,14 +563,15 @@ struct kofi_ep_events {
  * @cntr: counters, by KOFI_CNTR_*
  * @srx: shared receive context that provides the receives, or NULL; an
  *	endpoint that only receives (class FI_CLASS_SRX_CTX)
- * @source: source address of its messages
+ * @source: source address of its messages; one word, set and read without a lock
  * @av: address vector, for unconnected types
  * @av_node: entry in the list of @av, under the mutex of @av
  * @ctx: context of a scalable endpoint, if this is the endpoint of one; otherwise NULL
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
  *	receive]: all that exist, unless the provider clears some after
  *	kofi_ep_init(). Without FI_MULTI_RECV there is no FI_OPT_MIN_MULTI_RECV
- * @min_multi: bytes that a multi-receive must have left to stay posted
+ * @min_multi: bytes that a multi-receive must have left to stay posted; one word, set and
+ *	read without a lock. A change concerns later messages
  * @remote_cqe: done mode: completion of peers' remote CQ data, or NULL
  * @above: endpoint that receives the reports of remote accesses in place of this
  *	one, or NULL: see kofi_ep_remote_to()
@@ -578,7 +581,8 @@ struct kofi_ep_events {
  * @expired: number of messages discarded after @unexpected_timeout
  * @config: serialises binding, options and enabling
  * @lock: irqsave; makes a step of @state and the queuing of its event atomic
- * @state: enum kofi_ep_state
+ * @state: enum kofi_ep_state; each step is a cmpxchg, under @lock if it has an event. Posts
+ *	and completions read it without a lock
  * @space: resources that refused posts wait for
  * @ev: events of the connection
  * @poster: deferred posts by callbacks of a queue [0 the transmit, 1 the receive queue]
@@ -830,7 +834,8 @@ struct kofi_mr_stats {
  * @obj: the core's part; not used for a region of a pool
  * @domain: parent
  * @ep: endpoint it is bound to, or NULL for all endpoints of the domain; for a region
- *	of a pool the endpoint that got it
+ *	of a pool the endpoint that got it. Written before the region has a key; an access of
+ *	a peer reads it without a lock, with a reference in @users
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, ...
  * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
  * @base: remote address of the first byte
@@ -840,7 +845,8 @@ struct kofi_mr_stats {
  * @nr_segs: number of segments
  * @bv: segments
  * @start: offset of each segment's first byte
- * @state: state and number of openings, encoded by mr.h
+ * @state: state and number of openings, encoded by mr.h; each step is a cmpxchg without a
+ *	lock, since mapping and the end by a peer run in any context, the provider's too
  * @pool: pool it belongs to, or NULL
  * @broken: region of a pool that the provider failed to open; when it is returned, the
  *	pool replaces it
