@@ -8,9 +8,9 @@
   examples.py -p NAME         print the source called NAME
 
 Code is taken from the C blocks of README.md, and from the blocks below
-Documentation/ that have a class build-NAME; all blocks of a page with the same
-name make one source file. Blocks with a class user-NAME are programs of user space,
-over libfabric. A line for each complaint of the compiler.
+Documentation/ that have a class build-NAME; all blocks with the same name make one source
+file, in the order of pages. A block may have several names. Blocks with a class user-NAME
+are programs of user space, over libfabric. A line for each complaint of the compiler.
 """
 
 import pathlib
@@ -36,19 +36,20 @@ def of_page(path, sources):
         if lines[number].strip() != ".. code-block:: c":
             number += 1
             continue
-        name, block = None, []
+        names, block = [], []
         number += 1
         while number < len(lines):
             line = lines[number]
-            option = re.fullmatch(r"   :class: ((?:build|user)-[\w-]+)", line)
+            option = re.fullmatch(r"   :class: ((?:(?:build|user)-[\w-]+ ?)+)", line)
             if option:
-                name = option[1].removeprefix("build-").replace("-", "_")
+                names = [name.removeprefix("build-").replace("-", "_")
+                         for name in option[1].split()]
             elif line and not line.startswith("   "):
                 break
             else:
                 block.append(line[3:])
             number += 1
-        if name:
+        for name in names:
             sources.setdefault(name, "")
             sources[name] += "\n".join(block) + "\n"
 
