@@ -36,7 +36,7 @@ RACES = [
      "	synchronize_rcu();\n	while ((peer = list)) {", "	while ((peer = list)) {",
      "", "kofi_av.av_remove_wait_test"),
     ("barrier", "kofi/complete.c",
-     "	smp_mb();	/* the released resource, before the bit */\n", "",
+     "	unsigned long flags;\n\n	smp_mb();	/*", "	unsigned long flags;\n\n	/*",
      "", "kofi_ep.ep_refuse_test"),
     ("counter", "kofi/cntr.c",
      "	spin_lock_irqsave(&c->wait.lock, flags);\n"
