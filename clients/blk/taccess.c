@@ -51,6 +51,14 @@ ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page)
 	return len;
 }
 
+/* An address that each link may have */
+static bool kblkt_link_local(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 &&
+	       ipv6_addr_type(&((const struct sockaddr_in6 *)addr)->sin6_addr) &
+	       IPV6_ADDR_LINKLOCAL;
+}
+
 static int kblkt_parse_net(char *word, struct kblkt_net *n)
 {
 	char *bits = strchr(word, '/');
@@ -62,6 +70,8 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 				   NULL, &n->addr);
 	if (err)
 		return err;
+	if (kblkt_link_local(&n->addr) && !kblkt_scope(&n->addr))
+		return -EINVAL;
 	n->bits = kblkt_bits(&n->addr);
 	if (!bits)
 		return 0;

@@ -30,6 +30,24 @@ tenants() {
 		volume_gone tenant
 }
 
+# Two links have one address. A list admits a client of the link that it names.
+scoped() {
+	for link in v0 v1; do
+		ip link add $link type dummy && ip link set $link up &&
+			ip addr add fe80::1/64 dev $link nodad || return
+	done
+	addr=$SOCK
+	SOCK=fe80::1%v0
+	backing scoped 8 && volume scoped allow=fe80::1%v1 && port scoped $SOCK sock &&
+		refused "access denied" scoped sock &&
+		target_refused "address not in the volume" &&
+		echo $SOCK >$TARGET/volumes/scoped/allow && map m scoped sock &&
+		direct /dev/zero "$(device m)" && unmap m && volume_gone scoped && port_gone scoped
+	rc=$?
+	SOCK=$addr
+	[ $rc = 0 ] && ip link del v0 && ip link del v1
+}
+
 # The list changes below a load: when the write of it returns, the target does nothing
 # for the client. The load waits until the client is admitted again.
 evicted() {	# PROVIDER

@@ -327,7 +327,8 @@ full() {
 allows() {
 	dir=$TARGET/volumes/allow
 	mkdir "$dir" && grep -qx none "$dir/allow" && echo 192.0.2.1 >"$dir/allow" || return
-	for list in "" " " , 192.0.2.1, all,192.0.2.1 none,192.0.2.1; do
+	for list in "" " " , 192.0.2.1, all,192.0.2.1 none,192.0.2.1 fe80::1 fe80::/10 \
+		192.0.2.1,fe80::1; do
 		! echo "$list" 2>/dev/null >"$dir/allow" || return
 	done
 	grep -qx 192.0.2.1/32 "$dir/allow" && echo fe80::1%lo,fe80::2%1/64 >"$dir/allow" &&
@@ -436,6 +437,7 @@ for provider in sock verbs; do bad $provider; done
 step mapping mapping
 step allows allows
 step denied-first denied_first
+step scoped scoped
 step tenants tenants
 step places places
 step claimed claimed
