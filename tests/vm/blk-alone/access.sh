@@ -48,26 +48,50 @@ scoped() {
 	[ $rc = 0 ] && ip link del v0 && ip link del v1
 }
 
+# A client on the other provider's address that stays in the list. It reads, so that all
+# writes are those of the evicted client.
+other_of() { case $1 in sock) echo verbs ;; *) echo sock ;; esac; }
+addr_of() { case $1 in sock) echo $SOCK ;; *) echo $VERBS ;; esac; }
+reads() {	# DEVICE
+	while [ ! -e /tmp/stop ]; do
+		dd if="$1" of=/dev/null bs=64k count=1 iflag=direct status=none || return
+	done
+}
+session() { sed -n 's/.*host=stays session=\([0-9a-f]*\).*/\1/p' $TARGET/volumes/vol0/clients; }
+read_on() { [ "$(stat_of vol0 reads)" -gt "$1" ]; }
+
 # The list changes below a load: when the write of it returns, the target does nothing
-# for the client. The load waits until the client is admitted again.
+# for the client. The load waits until the client is admitted again. Meanwhile another
+# client reads over its only connection.
 evicted() {	# PROVIDER
-	map m vol0 "$1" polled=1 path_timeout=100 && disk=$(device m) || return
+	other=$(other_of "$1")
+	stays=192.0.2.1,$(addr_of "$other")
+	map m vol0 "$1" polled=1 path_timeout=100 uuid=$UUID && disk=$(device m) &&
+		map n vol0 "$other" host=stays uuid=$UUID && last=$(device n) &&
+		was=$(session) && [ "$was" ] || return
 	rm -f /tmp/stop
+	dmesg -c >/dev/null
 	until_told "$disk" 0 &
 	job=$!
+	reads "$last" &
+	reader=$!
 	for _ in 1 2 3; do
 		writes=$(stat_of vol0 writes)
-		retry did $((writes + 20)) && echo 192.0.2.1 >$TARGET/volumes/vol0/allow &&
-			[ "$(stat_of vol0 connections)" = 0 ] && writes=$(stat_of vol0 writes) &&
-			retry state m connecting && [ "$(stat_of vol0 writes)" = "$writes" ] ||
-			return
+		retry did $((writes + 20)) && echo "$stays" >$TARGET/volumes/vol0/allow &&
+			[ "$(stat_of vol0 connections)" = 1 ] && writes=$(stat_of vol0 writes) &&
+			reads=$(stat_of vol0 reads) && retry state m connecting &&
+			retry read_on $((reads + 2)) &&
+			[ "$(stat_of vol0 writes)" = "$writes" ] || return
 		# those who stay in the list stay connected
 		echo "192.0.2.1,$SOCK,$VERBS,$SIW" >$TARGET/volumes/vol0/allow &&
 			retry state m live && echo all >$TARGET/volumes/vol0/allow &&
-			state m live && kill -0 $job || return
+			state m live && kill -0 $job && kill -0 $reader || return
 	done
 	touch /tmp/stop
-	wait $job && unmap m
+	wait $job && wait $reader && [ "$(session)" = "$was" ] || return
+	dmesg >/tmp/dmesg
+	! grep "${last#/dev/}: connection lost" /tmp/dmesg &&
+		grep -q "${disk#/dev/}: connection lost" /tmp/dmesg && unmap m && unmap n
 }
 
 # A line for each session, and two in the log

@@ -97,6 +97,24 @@ slow() {	# PROVIDER
 		volume_gone slow && rmdir $null
 }
 
+# A flush takes longer than the client waits for an answer; other commands do not.
+slow_flush() {	# PROVIDER
+	backing under 8 && dev=$(cat /tmp/under.dev) && echo /dev/mapper/late >/tmp/late.dev &&
+		dmsetup create late --table \
+			"0 16384 delay $dev 0 0 $dev 0 0 $dev 0 5000" && dmsetup mknodes late || return
+	dmesg -c >/dev/null
+	volume late && map m late "$1" io_timeout=2 && disk=$(device m) &&
+		direct /dev/urandom "$disk" || return
+	began=$(cut -d. -f1 /proc/uptime)
+	flush "$disk" || return
+	took=$(($(cut -d. -f1 /proc/uptime) - began))
+	dmesg >/tmp/dmesg
+	cat /tmp/dmesg
+	[ $took -ge 4 ] && grep -q "the target is still working" /tmp/dmesg &&
+		! grep "connection lost" /tmp/dmesg && unmap m && volume_gone late &&
+		dmsetup remove late && losetup -d "$dev"
+}
+
 # --- who has another path does not wait for this one ---
 
 fails_fast() {	# PROVIDER

@@ -457,6 +457,7 @@ step late-write late_write
 step lost-cache lost_cache
 step lost-pages lost_pages
 step slow slow sock
+for provider in sock verbs; do step "$provider slow-flush" slow_flush $provider; done
 for provider in sock verbs; do
 	step "$provider restarted" restarted $provider
 	step "$provider away" away_meanwhile $provider
