@@ -89,8 +89,8 @@ void rxm_accesses(struct rxm_conn *c)
 	struct rxm_buf *buf;
 	bool data, waited;
 
-	while (!list_empty(&c->accesses)) {
-		buf = list_first_entry(&c->accesses, struct rxm_buf, node);
+	while (!list_empty(&c->rx.accesses)) {
+		buf = list_first_entry(&c->rx.accesses, struct rxm_buf, node);
 		data = buf->access == RXM_ACCESS_DATA;
 		waited = buf->waits;
 		buf->waits = data ? rxm_data_report(buf) :
@@ -114,14 +114,14 @@ void rxm_accesses(struct rxm_conn *c)
 void rxm_access(struct rxm_buf *buf, enum rxm_access access)
 {
 	struct rxm_conn *c = buf->conn;
-	bool first = list_empty(&c->accesses);
+	bool first = list_empty(&c->rx.accesses);
 
 	buf->access = access;
-	list_add_tail(&buf->node, &c->accesses);
+	list_add_tail(&buf->node, &c->rx.accesses);
 	if (first)
 		rxm_accesses(c);
 	/* post another receive in place of a held one */
-	if (!list_empty(&c->accesses))
+	if (!list_empty(&c->rx.accesses))
 		rxm_conn_todo(c);
 }
 
@@ -138,7 +138,7 @@ void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc)
 
 	buf->msg.len = wc->len;
 	buf->msg.data = wc->data;
-	buf->msg.src = rxm_source(c->ep, c, &c->known);
+	buf->msg.src = rxm_source(c->ep, c, &c->rx.known);
 	rxm_access(buf, RXM_ACCESS_DATA);
 }
 
@@ -153,7 +153,7 @@ void rxm_access_drop(struct rxm_conn *c, bool all)
 {
 	struct rxm_buf *buf, *next;
 
-	list_for_each_entry_safe(buf, next, &c->accesses, node) {
+	list_for_each_entry_safe(buf, next, &c->rx.accesses, node) {
 		if (!all && buf->access == RXM_ACCESS_DATA)
 			continue;
 		kofi_ep_remote_cancel(&c->ep->base, &buf->msg.cq_wait);

@@ -43,7 +43,7 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 	int err;
 
 	/* each answer completes a request, and pushes */
-	if (READ_ONCE(c->atomics) >= RXM_ATOMICS)
+	if (READ_ONCE(c->tx.atomics) >= RXM_ATOMICS)
 		return -EAGAIN;
 	rxm_hdr_format(h, RXM_ATOMIC, (u32)c->peer_id, rxm_op_id(op));
 	h->op = a->call;
@@ -63,7 +63,7 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 	}
 	refcount_add(2, &op->refs);
 	rxm_op_await(op);
-	err = rxm_send_packet(c, &msg, 0, c->reserve);
+	err = rxm_send_packet(c, &msg, 0, c->flow.reserve);
 	if (!err)
 		return 0;
 	refcount_dec(&op->refs);
@@ -166,7 +166,7 @@ static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 			    size_t len, bool event)
 {
 	struct rxm_conn *c = buf->conn;
-	fi_addr_t src = rxm_source(c->ep, c, &c->known);
+	fi_addr_t src = rxm_source(c->ep, c, &c->rx.known);
 	const struct kofi_wc wc = {
 		.flags = FI_ATOMIC | (buf->hdr.op == RXM_OP_ATOMIC ?
 				      FI_REMOTE_WRITE : FI_REMOTE_READ) |

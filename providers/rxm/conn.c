@@ -114,7 +114,7 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	c->err = 0;
 	WRITE_ONCE(c->reason, 0);
 	rxm_credits_begin(c);
-	c->flushed = false;
+	c->rx.flushed = false;
 	attr.size += info->rx_attr->size;
 	err = kofi_cq_open(domain, &attr, &kattr, &c->cq, c);
 	if (err)
@@ -135,7 +135,8 @@ static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 	WRITE_ONCE(c->reason, err);
 	rxm_conn_set(c, RXM_CLOSING);
 	/* pairs with the release in rxm_push_unlock() */
-	wait_event(c->ep->idle, !smp_load_acquire(&c->pushing));
+	wait_event(c->ep->idle,
+		   smp_load_acquire(&c->tx.sender) == RXM_SENDER_NONE);
 }
 
 /* Close the endpoint below, if there is one; transmits in the queue stay. */
@@ -164,9 +165,10 @@ static bool rxm_op_begun(struct rxm_op *op)
 /* Schedule another connect attempt, unless the peer connects first. */
 static void rxm_conn_later(struct rxm_conn *c)
 {
-	c->delay = clamp(2 * c->delay, RXM_DELAY_MIN, RXM_DELAY_MAX);
-	c->retry = jiffies + msecs_to_jiffies(c->delay);
-	rxm_conn_timer_set(c->ep, c->retry);
+	c->retry.delay = clamp(2 * c->retry.delay, RXM_DELAY_MIN,
+			       RXM_DELAY_MAX);
+	c->retry.when = jiffies + msecs_to_jiffies(c->retry.delay);
+	rxm_conn_timer_set(c->ep, c->retry.when);
 }
 
 /* Count queued transmits as waiting for a connection; move those above the limit. */
@@ -176,11 +178,11 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 
 	lockdep_assert_held(&c->lock);
 
-	list_for_each_entry_safe(op, next, &c->queue, node) {
+	list_for_each_entry_safe(op, next, &c->tx.queue, node) {
 		if (op->waiting || rxm_op_wait(op))
 			continue;
 		list_move_tail(&op->node, failed);
-		c->queued--;
+		c->tx.queued--;
 	}
 }
 
@@ -198,16 +200,16 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	rxm_conn_step(c, "end", err);
 	rxm_conn_drop(c, err);
 	spin_lock_irq(&c->lock);
-	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
-	if (state != RXM_WAITING || c->tries >= RXM_TRIES) {
-		list_splice_init(&c->queue, &queue);
-		c->queued = 0;
+	op = list_first_entry_or_null(&c->tx.queue, struct rxm_op, node);
+	if (state != RXM_WAITING || c->retry.tries >= RXM_TRIES) {
+		list_splice_init(&c->tx.queue, &queue);
+		c->tx.queued = 0;
 	} else if (op && rxm_op_begun(op)) {
 		list_move(&op->node, &queue);
-		c->queued--;
+		c->tx.queued--;
 	}
 	rxm_conn_keep(c, &queue);
-	if (state == RXM_WAITING && list_empty(&c->queue))
+	if (state == RXM_WAITING && list_empty(&c->tx.queue))
 		state = RXM_IDLE;
 	WRITE_ONCE(c->state, state);
 	spin_unlock_irq(&c->lock);
@@ -216,12 +218,12 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 		kofi_ep_peer_lost(&c->ep->base, &c->addr.sa, err);
 	c->err = 0;
 	if (state == RXM_WAITING) {
-		c->tries++;
+		c->retry.tries++;
 		rxm_conn_later(c);
 	} else {
-		c->tries = 0;
-		c->delay = 0;
-		c->trying = false;
+		c->retry.tries = 0;
+		c->retry.delay = 0;
+		c->retry.trying = false;
 	}
 	rxm_conn_todo(c);
 }
@@ -231,10 +233,10 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 {
 	LIST_HEAD(queue);
 
-	if (c->tries && c->process != id >> 32) {
+	if (c->retry.tries && c->process != id >> 32) {
 		spin_lock_irq(&c->lock);
-		list_splice_init(&c->queue, &queue);
-		c->queued = 0;
+		list_splice_init(&c->tx.queue, &queue);
+		c->tx.queued = 0;
 		spin_unlock_irq(&c->lock);
 		rxm_tx_fail_list(&queue, ECONNRESET);
 	}
@@ -302,12 +304,12 @@ static void rxm_conn_begin(struct rxm_conn *c)
 {
 	unsigned int timeout;
 
-	if (c->trying)
+	if (c->retry.trying)
 		return;
-	c->trying = true;
+	c->retry.trying = true;
 	if (fi_get_val(&c->msg->fid, KOFI_VAL_CONNECT_TIMEOUT, &timeout))
 		timeout = 30000;
-	c->deadline = jiffies + msecs_to_jiffies(timeout);
+	c->retry.deadline = jiffies + msecs_to_jiffies(timeout);
 }
 
 static int rxm_conn_connect(struct rxm_conn *c)
@@ -350,16 +352,16 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 			return;
 		}
 		rxm_conn_peer(c, rsp->id);
-		WRITE_ONCE(c->tx_hold, false);
+		WRITE_ONCE(c->flow.hold, false);
 	}
-	c->trying = false;
+	c->retry.trying = false;
 	WRITE_ONCE(c->connects, c->connects + 1);
 	atomic64_inc(&c->ep->stats.connects);
 	rxm_conn_step(c, "connected", 0);
 	rxm_ops_connected(c);
-	if (READ_ONCE(c->tx_hold)) {
-		c->retry = jiffies + RXM_TX_HOLD;
-		rxm_conn_timer_set(c->ep, c->retry);
+	if (READ_ONCE(c->flow.hold)) {
+		c->retry.when = jiffies + RXM_TX_HOLD;
+		rxm_conn_timer_set(c->ep, c->retry.when);
 	}
 	rxm_push(c);
 }
@@ -372,13 +374,13 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 	if (c->state != RXM_CONNECTING) {
 		/* the peer's attempt failed; ours may still succeed */
 		rxm_conn_close(c, err, RXM_WAITING);
-	} else if (c->flow && err == EINVAL && !len) {
+	} else if (c->flow.on && err == EINVAL && !len) {
 		/* the peer may have sent before our side completed the handshake */
 		rxm_conn_close(c, err, RXM_WAITING);
 	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
 		   rej->reason != RXM_REJ_ALREADY) {
 		rxm_conn_close(c, err, RXM_IDLE);
-	} else if (time_after(jiffies, c->deadline)) {
+	} else if (time_after(jiffies, c->retry.deadline)) {
 		rxm_conn_close(c, ETIMEDOUT, RXM_IDLE);
 	} else {
 		rxm_conn_drop(c, err);
@@ -387,11 +389,11 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 	}
 }
 
-/* Does a connection wait until c->retry, to connect or to send first (credit.c)? */
+/* Does a connection wait until c->retry.when, to connect or to send first (credit.c)? */
 static bool rxm_conn_waits(const struct rxm_conn *c)
 {
 	return c->state == RXM_WAITING ||
-	       (c->state == RXM_CONNECTED && READ_ONCE(c->tx_hold));
+	       (c->state == RXM_CONNECTED && READ_ONCE(c->flow.hold));
 }
 
 /**
@@ -408,11 +410,11 @@ void rxm_conn_timer(struct work_struct *work)
 	list_for_each_entry(c, &ep->conns, list) {
 		if (READ_ONCE(ep->closed) || !rxm_conn_waits(c))
 			continue;
-		if (time_before(jiffies, c->retry)) {
-			rxm_conn_timer_set(ep, c->retry);
+		if (time_before(jiffies, c->retry.when)) {
+			rxm_conn_timer_set(ep, c->retry.when);
 		} else if (c->state == RXM_CONNECTED) {
 			/* the peer may only read and write, and never send */
-			WRITE_ONCE(c->tx_hold, false);
+			WRITE_ONCE(c->flow.hold, false);
 			rxm_push(c);
 		} else {
 			rxm_conn_set(c, RXM_WANTED);
@@ -535,7 +537,8 @@ static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
 	if (ep->unknown >= max)
 		return true;
 	list_for_each_entry(c, &ep->conns, list)
-		same += c->unknown && kofi_ip_same(&c->addr.sa, &addr->sa);
+		same += c->peer == RXM_PEER_UNKNOWN &&
+			kofi_ip_same(&c->addr.sa, &addr->sa);
 	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
 }
 
@@ -552,19 +555,15 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 		if (!c || c->state != RXM_CONNECTING ||
 		    id != ((u64)ep->process << 32 | c->id))
 			return NULL;
-		return rxm_conn_new(ep, addr, false);
+		return rxm_conn_new(ep, addr, RXM_PEER_SELF);
 	}
 	if (c)
 		return c;
 	unknown = rxm_is_unknown(ep, addr);
 	if (unknown && rxm_is_unwelcome(ep, addr))
 		return NULL;
-	c = rxm_conn_new(ep, addr, true);
-	if (c) {
-		c->unknown = unknown;
-		ep->unknown += unknown;
-	}
-	return c;
+	return rxm_conn_new(ep, addr,
+			    unknown ? RXM_PEER_UNKNOWN : RXM_PEER_KNOWN);
 }
 
 /* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
@@ -573,7 +572,7 @@ static bool rxm_self_accepted(struct rxm_ep *ep, const union kofi_ip *addr)
 	struct rxm_conn *c;
 
 	list_for_each_entry(c, &ep->conns, list)
-		if (!c->hashed && c->msg &&
+		if (c->peer == RXM_PEER_SELF && c->msg &&
 		    !memcmp(&c->addr, addr, sizeof(*addr)))
 			return true;
 	return false;
@@ -689,7 +688,7 @@ static void rxm_conn_pending(struct rxm_ep *ep)
 		spin_unlock_irq(&ep->lock);
 		if (!op)
 			return;
-		if (rxm_conn_new(ep, &addr, true))
+		if (rxm_conn_new(ep, &addr, RXM_PEER_KNOWN))
 			continue;
 		rxm_pending_fail(ep, &addr, ENOMEM);
 	}

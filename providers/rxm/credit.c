@@ -59,14 +59,14 @@ EXPORT_SYMBOL_IF_KUNIT(rxm_credits_used);
  */
 void rxm_credits_begin(struct rxm_conn *c)
 {
-	c->flow = c->ep->flow;
-	c->reserve = 1;
-	c->tx_hold = c->flow;
-	c->granting = false;
-	c->grant_now = false;
-	atomic_set(&c->credits, 1);
-	atomic_set(&c->granted, 1);
-	atomic_set(&c->ungranted, -1);
+	c->flow.on = c->ep->flow;
+	c->flow.reserve = 1;
+	c->flow.hold = c->flow.on;
+	c->flow.granting = false;
+	c->flow.grant_now = false;
+	atomic_set(&c->flow.credits, 1);
+	atomic_set(&c->flow.granted, 1);
+	atomic_set(&c->flow.ungranted, -1);
 }
 
 /**
@@ -80,9 +80,9 @@ void rxm_credits_begin(struct rxm_conn *c)
  */
 int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size)
 {
-	if (!c->flow)
+	if (!c->flow.on)
 		return 0;
-	c->reserve = clamp(rx_size / 4, 1, RXM_KEPT);
+	c->flow.reserve = clamp(rx_size / 4, 1, RXM_KEPT);
 	return flow == RXM_FLOW_ON ? 0 : -EPROTO;
 }
 
@@ -98,12 +98,12 @@ int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size)
  */
 bool rxm_credit_take(struct rxm_conn *c, unsigned int keep)
 {
-	if (likely(!c->flow))
+	if (likely(!c->flow.on))
 		return true;
 	/* only the context that pushes takes credits */
-	if (atomic_read(&c->credits) <= (int)keep)
+	if (atomic_read(&c->flow.credits) <= (int)keep)
 		return false;
-	atomic_dec(&c->credits);
+	atomic_dec(&c->flow.credits);
 	return true;
 }
 
@@ -115,8 +115,8 @@ bool rxm_credit_take(struct rxm_conn *c, unsigned int keep)
  */
 void rxm_credit_back(struct rxm_conn *c)
 {
-	if (c->flow)
-		atomic_inc(&c->credits);
+	if (c->flow.on)
+		atomic_inc(&c->flow.credits);
 }
 
 /**
@@ -176,10 +176,10 @@ EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
  */
 int rxm_credits_come(struct rxm_conn *c, u64 n)
 {
-	if (!c->flow || !n || n > RXM_CREDITS_MAX ||
-	    atomic_read(&c->credits) > (int)(RXM_CREDITS_MAX - n))
+	if (!c->flow.on || !n || n > RXM_CREDITS_MAX ||
+	    atomic_read(&c->flow.credits) > (int)(RXM_CREDITS_MAX - n))
 		return -EPROTO;
-	atomic_add(n, &c->credits);
+	atomic_add(n, &c->flow.credits);
 	return 0;
 }
 
@@ -192,10 +192,10 @@ int rxm_credits_come(struct rxm_conn *c, u64 n)
  */
 int rxm_credit_used(struct rxm_conn *c)
 {
-	if (likely(!c->flow))
+	if (likely(!c->flow.on))
 		return 0;
-	WRITE_ONCE(c->tx_hold, false);
-	return atomic_dec_if_positive(&c->granted) < 0 ? -EPROTO : 0;
+	WRITE_ONCE(c->flow.hold, false);
+	return atomic_dec_if_positive(&c->flow.granted) < 0 ? -EPROTO : 0;
 }
 
 /**
@@ -207,12 +207,12 @@ int rxm_credit_used(struct rxm_conn *c)
  */
 void rxm_credit_posted(struct rxm_conn *c, bool again)
 {
-	if (!c->flow)
+	if (!c->flow.on)
 		return;
-	atomic_inc(&c->ungranted);
+	atomic_inc(&c->flow.ungranted);
 	if (!again)
 		/* the receive must count first; pairs with rxm_grant_wanted() */
-		smp_store_release(&c->grant_now, true);
+		smp_store_release(&c->flow.grant_now, true);
 }
 
 /**
@@ -227,12 +227,12 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 	bool now;
 	int n, has;
 
-	if (READ_ONCE(c->granting) || !atomic_read(&c->credits))
+	if (READ_ONCE(c->flow.granting) || !atomic_read(&c->flow.credits))
 		return false;
 	/* pairs with rxm_credit_posted() */
-	now = smp_load_acquire(&c->grant_now);
-	has = atomic_read(&c->granted);
-	n = atomic_read(&c->ungranted);
+	now = smp_load_acquire(&c->flow.grant_now);
+	has = atomic_read(&c->flow.granted);
+	n = atomic_read(&c->flow.ungranted);
 	return n > 0 && (n >= has || (now && has <= RXM_KEPT));
 }
 
@@ -246,30 +246,30 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 int rxm_grant_send(struct rxm_conn *c)
 {
 	const struct kvec kv = {
-		.iov_base = &c->grant, .iov_len = sizeof(c->grant),
+		.iov_base = &c->flow.grant, .iov_len = sizeof(c->flow.grant),
 	};
 	const struct fi_msg msg = {
-		.msg_iov = &kv, .iov_count = 1, .context = &c->grant_cqe,
+		.msg_iov = &kv, .iov_count = 1, .context = &c->flow.grant_cqe,
 	};
 	int err, n;
 
 	/* pairs with rxm_grant_done() */
-	if (smp_load_acquire(&c->granting))
+	if (smp_load_acquire(&c->flow.granting))
 		return -EAGAIN;
 	/* receives that are posted from now on are granted by another packet */
-	WRITE_ONCE(c->grant_now, false);
-	n = atomic_xchg(&c->ungranted, 0);
-	rxm_hdr_format(&c->grant, RXM_CREDITS, (u32)c->peer_id, 0);
-	c->grant.ctrl_data = n;
-	WRITE_ONCE(c->granting, true);
+	WRITE_ONCE(c->flow.grant_now, false);
+	n = atomic_xchg(&c->flow.ungranted, 0);
+	rxm_hdr_format(&c->flow.grant, RXM_CREDITS, (u32)c->peer_id, 0);
+	c->flow.grant.ctrl_data = n;
+	WRITE_ONCE(c->flow.granting, true);
 	/* the peer may use the credits before the send returns */
-	atomic_add(n, &c->granted);
+	atomic_add(n, &c->flow.granted);
 	err = rxm_send_packet(c, &msg, 0, 0);
 	if (!err)
 		return 0;
-	atomic_sub(n, &c->granted);
-	atomic_add(n, &c->ungranted);
-	WRITE_ONCE(c->grant_now, true);
-	WRITE_ONCE(c->granting, false);
+	atomic_sub(n, &c->flow.granted);
+	atomic_add(n, &c->flow.ungranted);
+	WRITE_ONCE(c->flow.grant_now, true);
+	WRITE_ONCE(c->flow.granting, false);
 	return err;
 }

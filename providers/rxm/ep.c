@@ -233,7 +233,7 @@ static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 
 	rcu_read_lock();
 	xa_for_each(&ep->numbers, index, c)
-		bufs += READ_ONCE(c->stored_bufs);
+		bufs += READ_ONCE(c->rx.stored_bufs);
 	rcu_read_unlock();
 	return rxm_bufs_bytes(bufs);
 }
@@ -274,11 +274,11 @@ static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 	state->reconnects = max(READ_ONCE(c->connects), 1u) - 1;
 	spin_lock_irq(&c->lock);
 	state->state = rxm_peer_states[c->state];
-	state->tx_waiting = c->queued;
+	state->tx_waiting = c->tx.queued;
 	spin_unlock_irq(&c->lock);
 	spin_lock_bh(&c->rx_lock);
-	state->rx_stored = c->stored;
-	state->rx_stored_bytes = rxm_bufs_bytes(c->stored_bufs);
+	state->rx_stored = c->rx.stored;
+	state->rx_stored_bytes = rxm_bufs_bytes(c->rx.stored_bufs);
 	spin_unlock_bh(&c->rx_lock);
 }
 
@@ -292,7 +292,7 @@ static bool rxm_peer_next(struct fid_ep *fid, u32 *number,
 
 	rcu_read_lock();
 	c = xa_find(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
-	while (c && !c->hashed)
+	while (c && READ_ONCE(c->peer) == RXM_PEER_SELF)
 		c = xa_find_after(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
 	if (c)
 		rxm_peer_tell(c, state);

@@ -46,7 +46,7 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 	if (op->waiting)
 		atomic_dec(&ep->waiting);
 	if (op->sent)
-		atomic_dec(&op->conn->unfinished);
+		atomic_dec(&op->conn->tx.unfinished);
 	*wc = (struct kofi_wc) {
 		.op_context = op->context,
 		.err = op->err,
@@ -143,7 +143,7 @@ void rxm_ctrl_queue(struct rxm_ctrl *ctrl)
 	unsigned long irq;
 
 	spin_lock_irqsave(&c->lock, irq);
-	list_add_tail(&ctrl->node, &c->ctrl);
+	list_add_tail(&ctrl->node, &c->tx.ctrl);
 	spin_unlock_irqrestore(&c->lock, irq);
 }
 
@@ -169,8 +169,8 @@ void rxm_op_await(struct rxm_op *op)
 	op->ctrl.conn = c;
 	spin_lock_irqsave(&c->lock, irq);
 	op->awaited = true;
-	list_add_tail(&op->ctrl.node, &c->rndv);
-	c->atomics += rxm_is_atomic_op(op);
+	list_add_tail(&op->ctrl.node, &c->tx.rndv);
+	c->tx.atomics += rxm_is_atomic_op(op);
 	spin_unlock_irqrestore(&c->lock, irq);
 }
 
@@ -178,7 +178,7 @@ static void __rxm_op_unawait(struct rxm_op *op)
 {
 	op->awaited = false;
 	list_del_init(&op->ctrl.node);
-	op->conn->atomics -= rxm_is_atomic_op(op);
+	op->conn->tx.atomics -= rxm_is_atomic_op(op);
 }
 
 /**

@@ -178,7 +178,7 @@ void rxm_ops_connected(struct rxm_conn *c)
 	struct rxm_op *op;
 
 	spin_lock_irq(&c->lock);
-	list_for_each_entry(op, &c->queue, node) {
+	list_for_each_entry(op, &c->tx.queue, node) {
 		op->waiting = false;
 		atomic_dec(&ep->waiting);
 	}
@@ -205,8 +205,8 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 		err = -EAGAIN;
 	if (!err) {
 		WRITE_ONCE(op->conn, c);
-		list_add_tail(&op->node, &c->queue);
-		c->queued++;
+		list_add_tail(&op->node, &c->tx.queue);
+		c->tx.queued++;
 		wanted = c->state == RXM_IDLE;
 		if (wanted)
 			WRITE_ONCE(c->state, RXM_WANTED);

@@ -162,10 +162,10 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 		if (memcmp(&op->peer, &c->addr, sizeof(c->addr)))
 			continue;
 		op->conn = c;
-		list_move_tail(&op->node, &c->queue);
-		c->queued++;
+		list_move_tail(&op->node, &c->tx.queue);
+		c->tx.queued++;
 	}
-	wanted = !list_empty(&c->queue);
+	wanted = !list_empty(&c->tx.queue);
 	WRITE_ONCE(c->state, wanted ? RXM_WANTED : RXM_IDLE);
 	spin_unlock(&c->lock);
 	spin_unlock_irq(&ep->lock);
@@ -177,14 +177,16 @@ static void rxm_conn_adopt(struct rxm_conn *c)
  * rxm_conn_new - make the record of a peer
  * @ep: the endpoint
  * @addr: address of the peer
- * @hashed: posts find the record, and transmits that wait for it are moved to it
+ * @peer: kind of the peer; posts find the record, and transmits that wait for it are moved
+ *	to it, unless this is RXM_PEER_SELF
  *
  * Context: process, may sleep, with the mutex.
  * Return: the record, or NULL without memory.
  */
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      bool hashed)
+			      enum rxm_peer peer)
 {
+	bool hashed = peer != RXM_PEER_SELF;
 	struct rxm_conn *c;
 
 	lockdep_assert_held(&ep->mutex);
@@ -194,15 +196,15 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 		return NULL;
 	c->ep = ep;
 	c->addr = *addr;
-	c->hashed = hashed;
+	c->peer = peer;
 	spin_lock_init(&c->lock);
 	spin_lock_init(&c->rx_lock);
 	INIT_LIST_HEAD(&c->todo);
-	INIT_LIST_HEAD(&c->queue);
-	INIT_LIST_HEAD(&c->ctrl);
-	INIT_LIST_HEAD(&c->rndv);
-	INIT_LIST_HEAD(&c->held);
-	INIT_LIST_HEAD(&c->accesses);
+	INIT_LIST_HEAD(&c->tx.queue);
+	INIT_LIST_HEAD(&c->tx.ctrl);
+	INIT_LIST_HEAD(&c->tx.rndv);
+	INIT_LIST_HEAD(&c->rx.held);
+	INIT_LIST_HEAD(&c->rx.accesses);
 	/* from now on, readers of the numbers find the record */
 	if (xa_alloc_cyclic(&ep->numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
 			    &ep->last_id, GFP_KERNEL) < 0) {
@@ -216,6 +218,7 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 		return NULL;
 	}
 	list_add_tail(&c->list, &ep->conns);
+	ep->unknown += peer == RXM_PEER_UNKNOWN;
 	if (hashed)
 		rxm_conn_adopt(c);
 	else
@@ -234,8 +237,8 @@ void rxm_conn_free(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 
 	list_del(&c->list);
-	ep->unknown -= c->unknown;
-	if (c->hashed)
+	ep->unknown -= c->peer == RXM_PEER_UNKNOWN;
+	if (c->peer != RXM_PEER_SELF)
 		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
 	spin_lock_irq(&ep->lock);
 	list_del_init(&c->todo);
@@ -258,12 +261,12 @@ void rxm_conn_reap(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 	bool gone;
 
-	if (c->hashed && !rxm_is_unknown(ep, &c->addr))
+	if (c->peer != RXM_PEER_SELF && !rxm_is_unknown(ep, &c->addr))
 		return;
 	spin_lock_irq(&ep->lock);
 	spin_lock(&c->lock);
-	gone = c->state == RXM_IDLE && list_empty(&c->queue) &&
-	       list_empty(&c->held) && list_empty(&c->accesses);
+	gone = c->state == RXM_IDLE && list_empty(&c->tx.queue) &&
+	       list_empty(&c->rx.held) && list_empty(&c->rx.accesses);
 	if (gone)
 		WRITE_ONCE(c->state, RXM_NEW);
 	spin_unlock(&c->lock);

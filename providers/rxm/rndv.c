@@ -72,7 +72,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	refcount_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
-			     &op->cqe, c->reserve);
+			     &op->cqe, c->flow.reserve);
 	if (!err)
 		return 0;
 	refcount_dec(&op->refs);

@@ -109,7 +109,7 @@ static int rxm_buf_post(struct rxm_buf *buf)
 	err = fi_recvmsg(c->msg, &msg, 0);
 	if (err)
 		return err;
-	c->posted++;
+	c->rx.posted++;
 	rxm_credit_posted(c, buf->credits);
 	buf->credits = false;
 	return 0;
@@ -130,9 +130,9 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 	buf->access = RXM_ACCESS_NONE;
 	buf->fault = false;
 	buf->got = 0;
-	c->requests -= buf->request;
+	c->rx.requests -= buf->request;
 	buf->request = false;
-	c->nr_held--;
+	c->rx.nr_held--;
 	/* pairs with rxm_rx_room() */
 	if (atomic_dec_return(&ep->held) < 2 * READ_ONCE(rxm_held_bufs) &&
 	    READ_ONCE(ep->starved))
@@ -148,9 +148,9 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 void rxm_buf_release(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
-	bool post = c->msg && !c->flushed && !READ_ONCE(c->err) &&
+	bool post = c->msg && !c->rx.flushed && !READ_ONCE(c->err) &&
 		    READ_ONCE(c->state) != RXM_CLOSING &&
-		    c->posted < c->ep->info->rx_attr->size;
+		    c->rx.posted < c->ep->info->rx_attr->size;
 
 	rxm_buf_idle(buf);
 	if (post && !rxm_buf_post(buf))
@@ -166,9 +166,9 @@ void rxm_buf_release(struct rxm_buf *buf)
  */
 static bool rxm_rx_first(const struct rxm_conn *c)
 {
-	return c->flow && c->posted < RXM_KEPT &&
+	return c->flow.on && c->rx.posted < RXM_KEPT &&
 	       READ_ONCE(c->state) != RXM_CONNECTED &&
-	       c->nr_held < READ_ONCE(rxm_held_bufs) +
+	       c->rx.nr_held < READ_ONCE(rxm_held_bufs) +
 			    2 * c->ep->info->rx_attr->size;
 }
 
@@ -179,20 +179,20 @@ static bool rxm_rx_first(const struct rxm_conn *c)
  */
 static bool rxm_rx_room(struct rxm_conn *c)
 {
-	unsigned int own = c->nr_held - min_t(unsigned int, c->requests,
+	unsigned int own = c->rx.nr_held - min_t(unsigned int, c->rx.requests,
 					      RXM_REQUESTS);
 	unsigned int max = READ_ONCE(rxm_held_bufs);
 	struct rxm_ep *ep = c->ep;
 
 	lockdep_assert_held(&c->rx_lock);
 
-	if (c->flushed)
+	if (c->rx.flushed)
 		return false;
-	if (c->posted + own < ep->info->rx_attr->size || rxm_rx_first(c))
+	if (c->rx.posted + own < ep->info->rx_attr->size || rxm_rx_first(c))
 		return true;
-	if (!list_empty_careful(&c->rndv))
+	if (!list_empty_careful(&c->tx.rndv))
 		max *= 2;
-	if (c->nr_held >= max / 2)
+	if (c->rx.nr_held >= max / 2)
 		return false;
 	if (atomic_read(&ep->held) < max)
 		return true;
@@ -218,7 +218,8 @@ int rxm_rx_fill(struct rxm_conn *c)
 	int err = 0;
 
 	spin_lock_bh(&c->rx_lock);
-	while (!err && c->posted < ep->info->rx_attr->size && rxm_rx_room(c)) {
+	while (!err && c->rx.posted < ep->info->rx_attr->size &&
+	       rxm_rx_room(c)) {
 		spin_unlock_bh(&c->rx_lock);
 		buf = rxm_buf_alloc(c);
 		spin_lock_bh(&c->rx_lock);
@@ -226,7 +227,7 @@ int rxm_rx_fill(struct rxm_conn *c)
 		if (buf && err)
 			rxm_buf_free(buf);
 	}
-	none = !c->posted;
+	none = !c->rx.posted;
 	spin_unlock_bh(&c->rx_lock);
 	if (err == -ENOMEM || err == -EAGAIN) {
 		WRITE_ONCE(ep->starved, true);
@@ -267,7 +268,7 @@ static void rxm_rx_push(struct rxm_conn *c)
 	bool lacks;
 
 	/* a context that has used up the last receive checks under c->lock: see rxm_rx_lacks() */
-	if (rxm_push_idle(c) && READ_ONCE(c->posted))
+	if (rxm_push_idle(c) && READ_ONCE(c->rx.posted))
 		return;
 	spin_lock_irqsave(&c->lock, irq);
 	lacks = rxm_rx_lacks(c);
@@ -280,7 +281,7 @@ static void rxm_rx_push(struct rxm_conn *c)
 static void rxm_buf_asks(struct rxm_buf *buf)
 {
 	buf->request = true;
-	buf->conn->requests++;
+	buf->conn->rx.requests++;
 }
 
 static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
@@ -386,8 +387,8 @@ static void rxm_message_place(struct rxm_buf *buf)
 /* Uncount a stored message, with all of its segments that have arrived. */
 static void rxm_message_unstored(struct rxm_buf *buf)
 {
-	buf->conn->stored--;
-	buf->conn->stored_bufs -= buf->next_no;
+	buf->conn->rx.stored--;
+	buf->conn->rx.stored_bufs -= buf->next_no;
 }
 
 /* Search for the receive of a message. Without one, the message and its segments wait. */
@@ -400,15 +401,15 @@ static void rxm_message_match(struct rxm_buf *buf)
 	/* a message that is copied at once needs no place on the list */
 	if (list_empty(&buf->node) &&
 	    (buf->waits || buf->hdr.type != RXM_EAGER_MSG))
-		list_add_tail(&buf->node, &c->held);
+		list_add_tail(&buf->node, &c->rx.held);
 	if (!buf->waits) {
 		if (waited)
 			rxm_message_unstored(buf);
 		rxm_message_place(buf);
 	} else if (!waited) {
-		c->unnamed |= buf->msg.src == FI_ADDR_NOTAVAIL;
-		c->stored++;
-		c->stored_bufs++;
+		c->rx.unnamed |= buf->msg.src == FI_ADDR_NOTAVAIL;
+		c->rx.stored++;
+		c->rx.stored_bufs++;
 		atomic64_inc(&c->ep->stats.unexpected);
 		/* post another receive in its place */
 		rxm_conn_todo(c);
@@ -420,10 +421,10 @@ static void rxm_rename(struct rxm_conn *c, fi_addr_t src)
 {
 	struct rxm_buf *buf;
 
-	list_for_each_entry(buf, &c->held, node)
+	list_for_each_entry(buf, &c->rx.held, node)
 		if (buf->waits && buf->msg.src == FI_ADDR_NOTAVAIL)
 			kofi_rxq_rename(rxm_rxq(c->ep), &buf->msg, src);
-	c->unnamed = false;
+	c->rx.unnamed = false;
 }
 
 static void rxm_message_begin(struct rxm_buf *buf)
@@ -438,9 +439,9 @@ static void rxm_message_begin(struct rxm_buf *buf)
 		rxm_violation(c, buf);
 		return;
 	}
-	msg->src = rxm_source(c->ep, c, &c->known);
+	msg->src = rxm_source(c->ep, c, &c->rx.known);
 	/* a stored message must not be overtaken */
-	if (unlikely(c->unnamed) && msg->src != FI_ADDR_NOTAVAIL)
+	if (unlikely(c->rx.unnamed) && msg->src != FI_ADDR_NOTAVAIL)
 		rxm_rename(c, msg->src);
 	msg->len = h->size;
 	msg->tagged = h->op == RXM_OP_TAGGED;
@@ -456,7 +457,7 @@ static struct rxm_buf *rxm_segment_head(struct rxm_conn *c, u64 msg_id)
 {
 	struct rxm_buf *buf;
 
-	list_for_each_entry(buf, &c->held, node)
+	list_for_each_entry(buf, &c->rx.held, node)
 		if (buf->hdr.type == RXM_SEGMENT &&
 		    buf->hdr.msg_id == msg_id && buf->got < buf->msg.len)
 			return buf;
@@ -485,7 +486,7 @@ static void rxm_segment(struct rxm_buf *buf)
 	head->next_no++;
 	if (head->waits) {
 		list_add_tail(&buf->node, &head->more);
-		head->conn->stored_bufs++;
+		head->conn->rx.stored_bufs++;
 		rxm_conn_todo(buf->conn);
 		return;
 	}
@@ -626,7 +627,7 @@ static void rxm_fetch_go(struct rxm_buf *buf)
 
 /**
  * rxm_atomic_serve - execute an atomic request, and queue the answer
- * @buf: the request, on rxm_conn.accesses; the answer is sent from this buffer, so
+ * @buf: the request, on rxm_conn_rx.accesses; the answer is sent from this buffer, so
  *	nothing is allocated
  *
  * rxm_push() must follow.
@@ -643,7 +644,7 @@ int rxm_atomic_serve(struct rxm_buf *buf)
 	err = rxm_atomic_do(buf, &result);
 	if (err == -EAGAIN)
 		return err;
-	list_move_tail(&buf->node, &buf->conn->held);
+	list_move_tail(&buf->node, &buf->conn->rx.held);
 	buf->access = RXM_ACCESS_NONE;
 	rxm_buf_asks(buf);
 	rxm_answer_format(buf, RXM_ATOMIC_RSP);
@@ -705,7 +706,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 /* The connection below is closed, and flushes its receives. */
 static void rxm_buf_flushed(struct rxm_buf *buf)
 {
-	buf->conn->flushed = true;
+	buf->conn->rx.flushed = true;
 	rxm_buf_idle(buf);
 	rxm_buf_free(buf);
 }
@@ -718,8 +719,8 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	bool begun = kofi_cq_begin(own);
 
 	spin_lock_bh(&c->rx_lock);
-	c->posted--;
-	c->nr_held++;
+	c->rx.posted--;
+	c->rx.nr_held++;
 	atomic_inc(&c->ep->held);
 	buf->len = wc->len;
 	if (wc->err == FI_ETRUNC || (!wc->err && rxm_credit_used(c)))
@@ -817,15 +818,15 @@ void rxm_peers_added(struct fid_ep *fid)
 
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
-		if (c->unknown &&
+		if (c->peer == RXM_PEER_UNKNOWN &&
 		    kofi_av_source(ep->base.av, &c->addr.sa) != FI_ADDR_NOTAVAIL) {
-			c->unknown = false;
+			WRITE_ONCE(c->peer, RXM_PEER_KNOWN);
 			ep->unknown--;
 		}
 		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);
-		if (c->unnamed) {
-			src = rxm_source(ep, c, &c->known);
+		if (c->rx.unnamed) {
+			src = rxm_source(ep, c, &c->rx.known);
 			if (src != FI_ADDR_NOTAVAIL)
 				rxm_rename(c, src);
 		}
@@ -863,7 +864,7 @@ void rxm_rx_disconnected(struct rxm_conn *c)
 	struct rxm_buf *buf, *next;
 
 	spin_lock_bh(&c->rx_lock);
-	list_for_each_entry_safe(buf, next, &c->held, node)
+	list_for_each_entry_safe(buf, next, &c->rx.held, node)
 		if (!buf->waits || buf->hdr.type == RXM_RNDV_REQ ||
 		    buf->got < buf->msg.len)
 			rxm_message_drop(buf);
@@ -882,7 +883,7 @@ void rxm_rx_forget(struct rxm_conn *c)
 	struct rxm_buf *buf, *next;
 
 	spin_lock_bh(&c->rx_lock);
-	list_for_each_entry_safe(buf, next, &c->held, node)
+	list_for_each_entry_safe(buf, next, &c->rx.held, node)
 		rxm_message_drop(buf);
 	rxm_access_drop(c, true);
 	spin_unlock_bh(&c->rx_lock);

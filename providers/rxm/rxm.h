@@ -28,7 +28,7 @@
  * ep->lock	irqsave, inside c->rx_lock: ep->todo, ep->pending, changes of ep->dests
  * c->lock	irqsave, inside c->rx_lock and ep->lock: packets to send
  *
- * Packets are posted below without c->lock: the context that sends has set c->pushing.
+ * Packets are posted below without c->lock: c->tx.sender marks the context that sends.
  */
 #ifndef _KOFI_RXM_H
 #define _KOFI_RXM_H
@@ -229,6 +229,144 @@ enum rxm_state {
 };
 
 /**
+ * enum rxm_peer - kind of the peer of a connection
+ * @RXM_PEER_KNOWN: the address vector has, or had, the address of the peer
+ * @RXM_PEER_UNKNOWN: the address vector lacks the address of the peer, and the record
+ *	counts in rxm_ep.unknown
+ * @RXM_PEER_SELF: the peer is the endpoint itself, and the record has the accepted side of
+ *	the connection. It is not in rxm_ep.hash, so posts do not find it
+ *
+ * Legal transition, under rxm_ep.mutex: RXM_PEER_UNKNOWN to RXM_PEER_KNOWN, when the
+ * address is inserted.
+ */
+enum rxm_peer {
+	RXM_PEER_KNOWN,
+	RXM_PEER_UNKNOWN,
+	RXM_PEER_SELF,
+};
+
+/**
+ * enum rxm_sender - the one context that posts the packets of a connection below
+ * @RXM_SENDER_NONE: no context sends
+ * @RXM_SENDER_ACTIVE: a context sends
+ * @RXM_SENDER_AGAIN: a context sends, and must check the lists once more
+ *
+ * Legal transitions, under rxm_conn.lock in rxm_push_unlock():
+ *
+ * * RXM_SENDER_NONE to RXM_SENDER_ACTIVE: the connection is in RXM_CONNECTED, and the
+ *   caller becomes the sender
+ * * RXM_SENDER_ACTIVE to RXM_SENDER_AGAIN: another context calls rxm_push_unlock()
+ * * RXM_SENDER_AGAIN to RXM_SENDER_ACTIVE: the sender checks the lists once more
+ * * RXM_SENDER_ACTIVE to RXM_SENDER_NONE: the sender has checked the lists
+ * * RXM_SENDER_AGAIN to RXM_SENDER_NONE: the sender has used up its budget, and the work
+ *   item continues
+ */
+enum rxm_sender {
+	RXM_SENDER_NONE,
+	RXM_SENDER_ACTIVE,
+	RXM_SENDER_AGAIN,
+};
+
+/**
+ * struct rxm_retry - connect attempts to a peer; under rxm_ep.mutex
+ * @when: time in jiffies of the next attempt, or at which rxm_flow.hold expires
+ * @deadline: time in jiffies after which a rejected attempt is not repeated
+ * @delay: current delay of an attempt in milliseconds; 0 once a packet was sent. The
+ *	completion of a packet resets @delay and @tries by WRITE_ONCE(), as it cannot
+ *	sleep for the mutex
+ * @tries: failed connections in a row, since a packet was sent; see @delay
+ * @trying: @deadline is set
+ */
+struct rxm_retry {
+	unsigned long		when;
+	unsigned long		deadline;
+	unsigned int		delay;
+	unsigned int		tries;
+	bool			trying;
+};
+
+/**
+ * struct rxm_conn_tx - packets to send to a peer; under rxm_conn.lock
+ * @queue: list of struct rxm_op that are not sent yet, in the order of their posts
+ * @queued: length of @queue
+ * @atomics: number of atomic operations on @rndv
+ * @ctrl: list of struct rxm_ctrl to send before @queue
+ * @rndv: list of rxm_op.ctrl: transmits that wait for an answer of the peer
+ * @unfinished: number of transmits off @queue that are not complete; the sender counts
+ *	up, and the last reference to a transmit counts down without the lock
+ * @sender: enum rxm_sender
+ */
+struct rxm_conn_tx {
+	struct list_head	queue;
+	unsigned int		queued;
+	unsigned int		atomics;
+	struct list_head	ctrl;
+	struct list_head	rndv;
+	atomic_t		unfinished;
+	enum rxm_sender		sender;
+};
+
+/**
+ * struct rxm_flow - credits of a connection, see credit.c
+ * @on: the connection uses credits; fixed while the connection exists
+ * @hold: nothing may be sent before the peer has sent a packet. The first received
+ *	packet, or the timer, clears it by WRITE_ONCE() without a lock common to both,
+ *	and then pushes
+ * @grant_now: a receive must be granted at once if the peer is short of credits. Posts of
+ *	receives set it, and the sender clears it
+ * @granting: @grant is being sent; set by the sender, cleared by the completion
+ * @reserve: number of credits that messages may not use; fixed before a packet is sent
+ * @credits: number of the peer's receives that our packets may use; the sender takes
+ *	them, and received grants add to them
+ * @granted: number of our receives that packets of the peer may use; the sender adds to
+ *	them, and received packets take them
+ * @ungranted: number of our receives that the peer does not know of; posts of receives
+ *	add to them, and the sender takes them
+ * @grant: header of the packet that grants credits; owned by the sender, and by the
+ *	provider below while @granting is set
+ * @grant_cqe: completion of @grant
+ */
+struct rxm_flow {
+	bool			on;
+	bool			hold;
+	bool			grant_now;
+	bool			granting;
+	unsigned int		reserve;
+	atomic_t		credits;
+	atomic_t		granted;
+	atomic_t		ungranted;
+	struct rxm_hdr		grant;
+	struct kofi_cqe		grant_cqe;
+};
+
+/**
+ * struct rxm_conn_rx - received packets of a peer; under rxm_conn.rx_lock
+ * @known: remembered address of the peer, for completions
+ * @held: list of struct rxm_buf: messages that are stored, incomplete or being
+ *	fetched, and atomic requests that are being answered
+ * @accesses: list of struct rxm_buf that wait for a slot of the completion queue
+ * @posted: number of outstanding receives below
+ * @nr_held: number of buffers that hold a packet, and so are not posted
+ * @requests: number of held buffers with a request that waits for our answer
+ * @stored: number of messages that wait for a receive
+ * @stored_bufs: number of buffers of the stored messages
+ * @flushed: receives below have been flushed, and none is posted again
+ * @unnamed: a message on @held has an unknown sender
+ */
+struct rxm_conn_rx {
+	struct kofi_av_known	known;
+	struct list_head	held;
+	struct list_head	accesses;
+	unsigned int		posted;
+	unsigned int		nr_held;
+	unsigned int		requests;
+	unsigned int		stored;
+	unsigned int		stored_bufs;
+	bool			flushed;
+	bool			unnamed;
+};
+
+/**
  * struct rxm_conn - a peer, and the connection to it if there is one
  * @node: entry of rxm_ep.hash
  * @addr: address at which the peer listens
@@ -236,8 +374,7 @@ enum rxm_state {
  * @list: entry of rxm_ep.conns; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
  * @dest: entry of rxm_ep.dests, from the first post to this peer on
- * @hashed: in rxm_ep.hash; false for the accepted side of a connection to ourselves
- * @unknown: counts in rxm_ep.unknown; under rxm_ep.mutex
+ * @peer: enum rxm_peer; changes under rxm_ep.mutex
  * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
  *	from RXM_IDLE under @lock alone
  * @err: positive error code that terminates the connection; the work item closes it
@@ -245,47 +382,18 @@ enum rxm_state {
  * @id: number of the connection in packets of the peer
  * @peer_id: number of the connection in our packets, and the peer's process above it
  * @process: process number of the peer
- * @retry: time in jiffies of the next connect attempt, or at which @tx_hold expires
- * @trying: @deadline is set
- * @deadline: time in jiffies after which a rejected attempt is not repeated
- * @delay: current delay of a connect attempt in milliseconds; 0 once a packet was sent
- * @tries: failed connections in a row, since a packet was sent
+ * @retry: connect attempts
  * @connects: number of established connections to the peer
  * @region_segs: segments of a region below; 0 if the peer cannot fetch messages
  * @msg: endpoint below
  * @cq: completion queue of @msg
- * @lock: protects @queue, @queued, @ctrl, @rndv, @atomics, @pushing, @again
- * @queue: transmits that are not sent yet
- * @queued: length of @queue
- * @ctrl: list of struct rxm_ctrl to send before @queue
- * @rndv: transmits that wait for an answer of the peer
- * @atomics: number of atomic operations on @rndv
- * @unfinished: number of transmits off @queue that are not complete
- * @pushing: a context sends
- * @again: the sending context must check the lists once more
- * @flow: the connection uses credits
- * @tx_hold: nothing may be sent before the peer has sent a packet
- * @reserve: credits that messages may not use
- * @credits: receives of the peer that our packets may use
- * @granted: our receives that packets of the peer may use
- * @ungranted: our receives that the peer does not know of
- * @grant_now: a receive must be granted at once if the peer is short of credits
- * @granting: @grant is being sent
- * @grant: header of the packet that grants credits
- * @grant_cqe: completion of @grant
- * @rx_lock: protects the members from @known on, but for @target_known
- * @known: remembered address of the peer, for completions
- * @target_known: remembered address of the peer, for accesses reported from below
- * @held: list of struct rxm_buf: messages that are stored, incomplete or being
- *	fetched, and atomic requests that are being answered
- * @unnamed: a message on @held has an unknown sender
- * @stored: number of messages that wait for a receive
- * @stored_bufs: number of buffers of the stored messages
- * @accesses: list of struct rxm_buf that wait for a slot of the completion queue
- * @flushed: receives below have been flushed, and none is posted again
- * @posted: number of outstanding receives below
- * @nr_held: number of buffers that hold a packet, and so are not posted
- * @requests: number of held buffers with a request that waits for our answer
+ * @lock: protects @tx
+ * @tx: packets to send
+ * @flow: credits
+ * @rx_lock: protects @rx
+ * @rx: received packets
+ * @target_known: remembered address of the peer, for accesses reported from below, which
+ *	serialises them
  * @rcu: delays the release, as posts may still use the record
  */
 struct rxm_conn {
@@ -295,60 +403,30 @@ struct rxm_conn {
 	struct list_head	list;
 	struct list_head	todo;
 	struct kofi_dest	dest;
-	bool			hashed;
-	bool			unknown;
+	enum rxm_peer		peer;
 	int			state;
 	int			err;
 	int			reason;
 	u32			id;
 	u64			peer_id;
 	u32			process;
-	unsigned long		retry;
-	bool			trying;
-	unsigned long		deadline;
-	unsigned int		delay;
-	unsigned int		tries;
+	struct rxm_retry	retry;
 	unsigned int		connects;
 	unsigned int		region_segs;
 	struct fid_ep		*msg;
 	struct fid_cq		*cq;
 	spinlock_t		lock;	/* packets to send */
-	struct list_head	queue;
-	unsigned int		queued;
-	struct list_head	ctrl;
-	struct list_head	rndv;
-	unsigned int		atomics;
-	atomic_t		unfinished;
-	bool			pushing;
-	bool			again;
-	bool			flow;
-	bool			tx_hold;
-	unsigned int		reserve;
-	atomic_t		credits;
-	atomic_t		granted;
-	atomic_t		ungranted;
-	bool			grant_now;
-	bool			granting;
-	struct rxm_hdr		grant;
-	struct kofi_cqe		grant_cqe;
+	struct rxm_conn_tx	tx;
+	struct rxm_flow		flow;
 	spinlock_t		rx_lock;	/* received packets */
-	struct kofi_av_known	known;
+	struct rxm_conn_rx	rx;
 	struct kofi_av_known	target_known;
-	struct list_head	held;
-	bool			unnamed;
-	unsigned int		stored;
-	unsigned int		stored_bufs;
-	struct list_head	accesses;
-	bool			flushed;
-	unsigned int		posted;
-	unsigned int		nr_held;
-	unsigned int		requests;
 	struct rcu_head		rcu;
 };
 
 /**
  * struct rxm_ctrl - a packet or access to post below, on behalf of a message
- * @node: entry of rxm_conn.ctrl
+ * @node: entry of rxm_conn_tx.ctrl
  * @cqe: completion of the operation below
  * @conn: connection of the operation
  * @send: posts it, in any context; returns -EAGAIN to be called later, another error
@@ -408,10 +486,10 @@ struct rxm_atomic {
 
 /**
  * struct rxm_op - a transmit
- * @node: entry of rxm_conn.queue or rxm_ep.pending
+ * @node: entry of rxm_conn_tx.queue or rxm_ep.pending
  * @free: entry of rxm_ep.free while unused
  * @cqe: completion of a read or write, or of the packet with @hdr
- * @ctrl: next step after an answer of the peer; @ctrl.node is on rxm_conn.rndv
+ * @ctrl: next step after an answer of the peer; @ctrl.node is on rxm_conn_tx.rndv
  *	until the answer
  * @ep: endpoint of the transmit
  * @conn: connection of the transmit; NULL on rxm_ep.pending
@@ -423,7 +501,7 @@ struct rxm_atomic {
  * @how: enum rxm_how
  * @tagged: the message has a tag
  * @waiting: counts in rxm_ep.waiting
- * @sent: counts in rxm_conn.unfinished
+ * @sent: counts in rxm_conn_tx.unfinished
  * @awaited: the peer has not answered yet; under rxm_conn.lock
  * @busy: a packet that is being sent uses @hdr
  * @seg_no: number of the next segment
@@ -503,7 +581,7 @@ enum rxm_access {
 
 /**
  * struct rxm_buf - a receive below, and the packet it holds
- * @node: entry of rxm_conn.held, rxm_conn.accesses, or @more of the first segment
+ * @node: entry of rxm_conn_rx.held, rxm_conn_rx.accesses, or @more of the first segment
  * @more: later segments that arrived before the message found its receive
  * @woken: entry of rxm_ep.woken; under rxm_ep.woken_lock
  * @cqe: completion of the receive below
@@ -513,8 +591,8 @@ enum rxm_access {
  * @op: receive of the message, or NULL
  * @waits: the message waits for a receive, or the access for a slot
  * @credits: it held a packet with credits, and is about to be posted again
- * @request: counts in rxm_conn.requests
- * @access: enum rxm_access, while on rxm_conn.accesses; remote CQ data is in @msg
+ * @request: counts in rxm_conn_rx.requests
+ * @access: enum rxm_access, while on rxm_conn_rx.accesses; remote CQ data is in @msg
  * @len: bytes of the packet
  * @got: bytes of the message that have arrived
  * @next_no: number of the next segment
@@ -604,8 +682,8 @@ static inline int rxm_wc_err(const struct rxm_conn *c,
  */
 static inline bool rxm_rx_lacks(const struct rxm_conn *c)
 {
-	return (!list_empty(&c->rndv) || READ_ONCE(c->requests)) &&
-	       READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0);
+	return (!list_empty(&c->tx.rndv) || READ_ONCE(c->rx.requests)) &&
+	       READ_ONCE(c->rx.posted) <= (c->flow.on ? RXM_KEPT : 0);
 }
 
 /* main.c */
@@ -627,7 +705,7 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known);
 bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      bool hashed);
+			      enum rxm_peer peer);
 void rxm_conn_free(struct rxm_conn *c);
 void rxm_conn_reap(struct rxm_conn *c);
 int rxm_conn_init(struct rxm_ep *ep);
@@ -705,7 +783,7 @@ int rxm_grant_send(struct rxm_conn *c);
 /* Must receives be granted to the peer now? */
 static inline bool rxm_grant_due(struct rxm_conn *c)
 {
-	return unlikely(c->flow) && rxm_grant_wanted(c);
+	return unlikely(c->flow.on) && rxm_grant_wanted(c);
 }
 
 /* post.c */

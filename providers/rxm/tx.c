@@ -160,7 +160,7 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 	};
 
 	/* with credits, the following packet may wait for one */
-	flags &= FI_TRANSMIT_COMPLETE | (c->flow ? 0 : FI_MORE);
+	flags &= FI_TRANSMIT_COMPLETE | (c->flow.on ? 0 : FI_MORE);
 	return rxm_send_packet(c, &msg, flags, keep);
 }
 
@@ -208,7 +208,7 @@ static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
 		return -EAGAIN;
 	}
 	refcount_inc(&op->refs);
-	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);
+	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->flow.reserve);
 	if (err)
 		refcount_dec(&op->refs);
 	return err;
@@ -243,7 +243,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	if (n < op->cur.left)
 		flags |= FI_MORE;
 	refcount_inc(&op->refs);
-	err = n ? rxm_send_vec(c, &v, cqe, flags, c->reserve) : -EFAULT;
+	err = n ? rxm_send_vec(c, &v, cqe, flags, c->flow.reserve) : -EFAULT;
 	if (!err) {
 		op->seg_no++;
 		kofi_cursor_used(&op->cur, n);
@@ -291,7 +291,7 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 
 	/* it uses a receive of the peer */
 	takes = op->flags & FI_REMOTE_CQ_DATA && c->ep->info->mode & FI_RX_CQ_DATA;
-	if (takes && !rxm_credit_take(c, c->reserve))
+	if (takes && !rxm_credit_take(c, c->flow.reserve))
 		return -EAGAIN;
 
 	rxm_op_mem(op, &mem);
@@ -384,10 +384,11 @@ static void rxm_push_next(struct rxm_conn *c)
 
 static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
-	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn, grant_cqe);
+	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn,
+					  flow.grant_cqe);
 
-	/* @grant may be used again */
-	smp_store_release(&c->granting, false);
+	/* @flow.grant may be used again */
+	smp_store_release(&c->flow.granting, false);
 	rxm_push(c);
 }
 
@@ -419,7 +420,7 @@ static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
 	int err;
 
 	spin_unlock_irqrestore(&c->lock, *irq);
-	c->grant_cqe.done = rxm_grant_done;
+	c->flow.grant_cqe.done = rxm_grant_done;
 	err = rxm_grant_send(c);
 	if (err)
 		err = rxm_push_refused(c, err);
@@ -441,7 +442,7 @@ static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
 		err = rxm_push_refused(c, err);
 	spin_lock_irqsave(&c->lock, *irq);
 	if (err)
-		list_add(&ctrl->node, &c->ctrl);
+		list_add(&ctrl->node, &c->tx.ctrl);
 	return err;
 }
 
@@ -473,9 +474,9 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 	if (err == -EAGAIN)
 		return err;
 	list_del_init(&op->node);
-	c->queued--;
+	c->tx.queued--;
 	op->sent = true;
-	atomic_inc(&c->unfinished);
+	atomic_inc(&c->tx.unfinished);
 	/* an answer will follow: see rxm_rx_room() */
 	starved = rxm_rx_lacks(c);
 	/* most times, its completion below follows and completes it */
@@ -492,15 +493,15 @@ static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 	lockdep_assert_held(&c->lock);
 
 	/* the peer executes atomic operations later than the provider below accesses memory */
-	if (rma && c->atomics)
+	if (rma && c->tx.atomics)
 		return true;
 	if (likely(!(op->flags & FI_FENCE)))
 		return false;
 	smp_mb();	/* the queue before @unfinished: pairs with rxm_push_idle() */
-	return atomic_read(&c->unfinished);
+	return atomic_read(&c->tx.unfinished);
 }
 
-/* Send the first entry; returns -EAGAIN also without one. Called with c->pushing. */
+/* Send the first entry; returns -EAGAIN also without one. Called by the sender. */
 static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
 	__must_hold(&c->lock)
 {
@@ -509,14 +510,14 @@ static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
 
 	/* transmits that a failing connection has not taken are for the next one */
 	if (c->state != RXM_CONNECTED || READ_ONCE(c->err) ||
-	    READ_ONCE(c->tx_hold))
+	    READ_ONCE(c->flow.hold))
 		return -EAGAIN;
 	if (rxm_grant_due(c))
 		return rxm_push_grant(c, irq);
-	ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl, node);
+	ctrl = list_first_entry_or_null(&c->tx.ctrl, struct rxm_ctrl, node);
 	if (ctrl)
 		return rxm_push_ctrl(c, ctrl, irq);
-	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
+	op = list_first_entry_or_null(&c->tx.queue, struct rxm_op, node);
 	return op && !rxm_op_is_behind(c, op) ? rxm_push_op(c, op, irq) :
 						-EAGAIN;
 }
@@ -535,20 +536,23 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 	int budget = RXM_PUSH_BUDGET;
 	bool closing;
 
-	c->again = true;
-	if (c->pushing || c->state != RXM_CONNECTED) {
+	if (c->tx.sender != RXM_SENDER_NONE) {
+		c->tx.sender = RXM_SENDER_AGAIN;
 		spin_unlock_irqrestore(&c->lock, irq);
 		return;
 	}
-	c->pushing = true;
-	while (c->again && budget > 0) {
-		c->again = false;
+	if (c->state != RXM_CONNECTED) {
+		spin_unlock_irqrestore(&c->lock, irq);
+		return;
+	}
+	do {
+		c->tx.sender = RXM_SENDER_ACTIVE;
 		while (budget > 0 && !rxm_push_one(c, &irq))
 			budget--;
-	}
+	} while (c->tx.sender == RXM_SENDER_AGAIN && budget > 0);
 	closing = c->state != RXM_CONNECTED;
 	/* pairs with rxm_conn_quiesce(), after which the connection may be freed */
-	smp_store_release(&c->pushing, false);
+	smp_store_release(&c->tx.sender, RXM_SENDER_NONE);
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)
 		wake_up_all(&ep->idle);
@@ -588,10 +592,10 @@ void rxm_push(struct rxm_conn *c)
  */
 bool rxm_push_idle(struct rxm_conn *c)
 {
-	if (c->flow)
+	if (c->flow.on)
 		return false;
 	smp_mb();	/* the completion before the queue: see rxm_op_is_behind() */
-	return list_empty_careful(&c->queue) && list_empty_careful(&c->ctrl);
+	return list_empty_careful(&c->tx.queue) && list_empty_careful(&c->tx.ctrl);
 }
 
 /* --------------------------------------------------------------- completions */
@@ -599,10 +603,10 @@ bool rxm_push_idle(struct rxm_conn *c)
 /* Reset delay and failures of a connection once an operation below has succeeded. */
 static void rxm_conn_sent(struct rxm_conn *c, int err)
 {
-	if (err || !READ_ONCE(c->delay))
+	if (err || !READ_ONCE(c->retry.delay))
 		return;
-	WRITE_ONCE(c->delay, 0);
-	WRITE_ONCE(c->tries, 0);
+	WRITE_ONCE(c->retry.delay, 0);
+	WRITE_ONCE(c->retry.tries, 0);
 }
 
 void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -661,7 +665,7 @@ void rxm_tx_fail(struct rxm_conn *c, int err)
 
 	for (;;) {
 		spin_lock_irq(&c->lock);
-		ctrl = list_first_entry_or_null(&c->rndv, struct rxm_ctrl,
+		ctrl = list_first_entry_or_null(&c->tx.rndv, struct rxm_ctrl,
 						node);
 		spin_unlock_irq(&c->lock);
 		if (!ctrl)
@@ -673,7 +677,7 @@ void rxm_tx_fail(struct rxm_conn *c, int err)
 	}
 	for (;;) {
 		spin_lock_irq(&c->lock);
-		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
+		ctrl = list_first_entry_or_null(&c->tx.ctrl, struct rxm_ctrl,
 						node);
 		if (ctrl)
 			list_del_init(&ctrl->node);

@@ -27,9 +27,9 @@ RACES = [
      "	spin_lock_irqsave(lock, irq);", "	local_irq_save(irq);", "", "lib_rxq_stress"),
     ("reference", "providers/rxm/tx.c",
      "	refcount_inc(&op->refs);\n"
-     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);\n"
+     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->flow.reserve);\n"
      "	if (err)\n		refcount_dec(&op->refs);",
-     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);\n"
+     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->flow.reserve);\n"
      "	if (!err)\n		refcount_inc(&op->refs);",
      "", "rdm_mesh"),
     ("grace", "kofi/av.c",
