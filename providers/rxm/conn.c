@@ -87,8 +87,8 @@ static int rxm_conn_setup(struct rxm_conn *c)
 	unsigned int i;
 	int err;
 
-	for_each_set_bit(i, &ep->vals_set, RXM_VALS)
-		fi_set_val(fid, FI_PROV_SPECIFIC | i, &ep->vals[i]);
+	for_each_set_bit(i, &ep->vals.set, RXM_VALS)
+		fi_set_val(fid, FI_PROV_SPECIFIC | i, &ep->vals.val[i]);
 
 	err = fi_ep_bind(c->msg, &ep->eq->fid, 0);
 	if (!err)
@@ -407,7 +407,7 @@ void rxm_conn_timer(struct work_struct *work)
 	struct rxm_conn *c;
 
 	mutex_lock(&ep->mutex);
-	list_for_each_entry(c, &ep->conns, list) {
+	list_for_each_entry(c, &ep->peers.list, list) {
 		if (READ_ONCE(ep->closed) || !rxm_conn_waits(c))
 			continue;
 		if (time_before(jiffies, c->retry.when)) {
@@ -534,9 +534,9 @@ static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
 	unsigned int max = READ_ONCE(rxm_max_unknown), same = 0;
 	struct rxm_conn *c;
 
-	if (ep->unknown >= max)
+	if (ep->peers.unknown >= max)
 		return true;
-	list_for_each_entry(c, &ep->conns, list)
+	list_for_each_entry(c, &ep->peers.list, list)
 		same += c->peer == RXM_PEER_UNKNOWN &&
 			kofi_ip_same(&c->addr.sa, &addr->sa);
 	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
@@ -571,7 +571,7 @@ static bool rxm_self_accepted(struct rxm_ep *ep, const union kofi_ip *addr)
 {
 	struct rxm_conn *c;
 
-	list_for_each_entry(c, &ep->conns, list)
+	list_for_each_entry(c, &ep->peers.list, list)
 		if (c->peer == RXM_PEER_SELF && c->msg &&
 		    !memcmp(&c->addr, addr, sizeof(*addr)))
 			return true;
@@ -777,14 +777,14 @@ void rxm_conn_drain(struct rxm_ep *ep, bool abort)
 	struct rxm_conn *c, *next;
 	LIST_HEAD(pending);
 
-	list_for_each_entry_safe(c, next, &ep->conns, list) {
+	list_for_each_entry_safe(c, next, &ep->peers.list, list) {
 		if (abort && c->msg) {
 			rxm_conn_quiesce(c, ECANCELED);
 			kofi_ep_abort(c->msg);
 		}
 		rxm_conn_close(c, ECANCELED, RXM_DEAD);
 	}
-	list_for_each_entry(c, &ep->conns, list)
+	list_for_each_entry(c, &ep->peers.list, list)
 		rxm_rx_forget(c);
 	spin_lock_irq(&ep->lock);
 	list_splice_init(&ep->pending, &pending);

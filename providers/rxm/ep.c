@@ -178,13 +178,13 @@ static int rxm_ep_control(struct fi_fid *fid, int command, void *arg)
 	if (command == FI_SET_VAL &&
 	    READ_ONCE(ep->base.state) != KOFI_EP_IDLE) {
 		err = -EBUSY;
-	} else if (command == FI_GET_VAL && test_bit(i, &ep->vals_set)) {
-		*(unsigned int *)var->val = ep->vals[i];
+	} else if (command == FI_GET_VAL && test_bit(i, &ep->vals.set)) {
+		*(unsigned int *)var->val = ep->vals.val[i];
 	} else {
 		err = rxm_ep_ask(ep, command, var);
 		if (!err && command == FI_SET_VAL) {
-			ep->vals[i] = *(const unsigned int *)var->val;
-			__set_bit(i, &ep->vals_set);
+			ep->vals.val[i] = *(const unsigned int *)var->val;
+			__set_bit(i, &ep->vals.set);
 		}
 	}
 	memalloc_noio_restore(noio);
@@ -232,7 +232,7 @@ static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 	u64 bufs = 0;
 
 	rcu_read_lock();
-	xa_for_each(&ep->numbers, index, c)
+	xa_for_each(&ep->peers.numbers, index, c)
 		bufs += READ_ONCE(c->rx.stored_bufs);
 	rcu_read_unlock();
 	return rxm_bufs_bytes(bufs);
@@ -243,11 +243,11 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct rxm_ep *ep = container_of(base, struct rxm_ep, base);
 
-	fn(arg, "peers", atomic_read(&ep->hash.nelems));
+	fn(arg, "peers", atomic_read(&ep->peers.hash.nelems));
 	fn(arg, "connects", atomic64_read(&ep->stats.connects));
 	fn(arg, "refused", atomic64_read(&ep->stats.refused));
 	fn(arg, "violations", atomic64_read(&ep->stats.violations));
-	fn(arg, "tx_early", atomic_read(&ep->waiting));
+	fn(arg, "tx_early", atomic_read(&ep->tx.waiting));
 	fn(arg, "tx_eager", atomic64_read(&ep->stats.eager));
 	fn(arg, "tx_segmented", atomic64_read(&ep->stats.segmented));
 	fn(arg, "tx_rendezvous", atomic64_read(&ep->stats.rendezvous));
@@ -291,9 +291,10 @@ static bool rxm_peer_next(struct fid_ep *fid, u32 *number,
 	struct rxm_conn *c;
 
 	rcu_read_lock();
-	c = xa_find(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
+	c = xa_find(&ep->peers.numbers, &index, ULONG_MAX, XA_PRESENT);
 	while (c && READ_ONCE(c->peer) == RXM_PEER_SELF)
-		c = xa_find_after(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
+		c = xa_find_after(&ep->peers.numbers, &index, ULONG_MAX,
+				  XA_PRESENT);
 	if (c)
 		rxm_peer_tell(c, state);
 	rcu_read_unlock();
@@ -400,8 +401,8 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	ep->process = get_random_u32();
 	mutex_init(&ep->mutex);
 	spin_lock_init(&ep->lock);
-	spin_lock_init(&ep->free_lock);
-	INIT_LIST_HEAD(&ep->conns);
+	spin_lock_init(&ep->tx.free_lock);
+	INIT_LIST_HEAD(&ep->peers.list);
 	INIT_LIST_HEAD(&ep->pending);
 	INIT_LIST_HEAD(&ep->todo);
 	spin_lock_init(&ep->woken_lock);

@@ -44,7 +44,7 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 		return false;
 	rxm_regions_put(op);
 	if (op->waiting)
-		atomic_dec(&ep->waiting);
+		atomic_dec(&ep->tx.waiting);
 	if (op->sent)
 		atomic_dec(&op->conn->tx.unfinished);
 	*wc = (struct kofi_wc) {
@@ -55,7 +55,7 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 		.src = FI_ADDR_NOTAVAIL,
 	};
 	*flags = op->flags;
-	kofi_freelist_put(&ep->free, &op->free);
+	kofi_freelist_put(&ep->tx.free, &op->free);
 	return true;
 }
 
@@ -217,9 +217,9 @@ struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic)
 	unsigned long irq;
 	struct rxm_op *op;
 
-	if ((u32)id >= ep->nr_ops)
+	if ((u32)id >= ep->tx.nr_ops)
 		return NULL;
-	op = ep->ops[array_index_nospec((u32)id, ep->nr_ops)];
+	op = ep->tx.ops[array_index_nospec((u32)id, ep->tx.nr_ops)];
 	spin_lock_irqsave(&c->lock, irq);
 	if (READ_ONCE(op->conn) != c || op->gen != id >> 32 || !op->awaited ||
 	    rxm_is_atomic_op(op) != atomic)

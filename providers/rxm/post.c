@@ -28,14 +28,16 @@ int rxm_tx_init(struct rxm_ep *ep)
 	struct rxm_op *op;
 	size_t i;
 
-	ep->ops = kvcalloc_node(attr->size, sizeof(*ep->ops), GFP_KERNEL, node);
-	ep->pkts = kcalloc_node(RXM_PKTS, sizeof(*ep->pkts), GFP_KERNEL, node);
-	if (!ep->ops || !ep->pkts)
+	ep->tx.ops = kvcalloc_node(attr->size, sizeof(*ep->tx.ops), GFP_KERNEL,
+				   node);
+	ep->tx.pkts = kcalloc_node(RXM_PKTS, sizeof(*ep->tx.pkts), GFP_KERNEL,
+				   node);
+	if (!ep->tx.ops || !ep->tx.pkts)
 		goto exit;
-	ep->nr_ops = attr->size;
+	ep->tx.nr_ops = attr->size;
 	for (i = 0; i < RXM_PKTS; i++) {
-		ep->pkts[i].cqe.done = rxm_pkt_done;
-		kofi_freelist_add(&ep->free_pkts, &ep->pkts[i].free);
+		ep->tx.pkts[i].cqe.done = rxm_pkt_done;
+		kofi_freelist_add(&ep->tx.free_pkts, &ep->tx.pkts[i].free);
 	}
 	for (i = 0; i < attr->size; i++) {
 		/* headers are sent from the record: no vmalloc memory */
@@ -45,8 +47,8 @@ int rxm_tx_init(struct rxm_ep *ep)
 		op->ep = ep;
 		op->index = i;
 		op->cqe.done = rxm_op_done;
-		ep->ops[i] = op;
-		kofi_freelist_add(&ep->free, &op->free);
+		ep->tx.ops[i] = op;
+		kofi_freelist_add(&ep->tx.free, &op->free);
 		if (!(ep->base.info->caps & FI_ATOMIC))
 			continue;
 		op->atomic = kzalloc_node(sizeof(*op->atomic), GFP_KERNEL,
@@ -65,21 +67,22 @@ void rxm_tx_exit(struct rxm_ep *ep)
 {
 	size_t i;
 
-	for (i = 0; ep->ops && i < ep->nr_ops && ep->ops[i]; i++) {
-		kfree(ep->ops[i]->atomic);
-		kfree(ep->ops[i]);
+	for (i = 0; ep->tx.ops && i < ep->tx.nr_ops && ep->tx.ops[i]; i++) {
+		kfree(ep->tx.ops[i]->atomic);
+		kfree(ep->tx.ops[i]);
 	}
-	kvfree(ep->ops);
-	kfree(ep->pkts);
-	ep->ops = NULL;
-	ep->pkts = NULL;
-	ep->free = (struct kofi_freelist) {};
-	ep->free_pkts = (struct kofi_freelist) {};
+	kvfree(ep->tx.ops);
+	kfree(ep->tx.pkts);
+	ep->tx.ops = NULL;
+	ep->tx.pkts = NULL;
+	ep->tx.free = (struct kofi_freelist) {};
+	ep->tx.free_pkts = (struct kofi_freelist) {};
 }
 
 static struct rxm_op *rxm_op_get(struct rxm_ep *ep)
 {
-	struct llist_node *node = kofi_freelist_get(&ep->free, &ep->free_lock);
+	struct llist_node *node = kofi_freelist_get(&ep->tx.free,
+						    &ep->tx.free_lock);
 
 	return node ? llist_entry(node, struct rxm_op, free) : NULL;
 }
@@ -158,7 +161,7 @@ static int rxm_waiting_max(const struct rxm_ep *ep)
  */
 bool rxm_op_wait(struct rxm_op *op)
 {
-	op->waiting = atomic_add_unless(&op->ep->waiting, 1,
+	op->waiting = atomic_add_unless(&op->ep->tx.waiting, 1,
 					rxm_waiting_max(op->ep));
 	return op->waiting;
 }
@@ -180,7 +183,7 @@ void rxm_ops_connected(struct rxm_conn *c)
 	spin_lock_irq(&c->lock);
 	list_for_each_entry(op, &c->tx.queue, node) {
 		op->waiting = false;
-		atomic_dec(&ep->waiting);
+		atomic_dec(&ep->tx.waiting);
 	}
 	WRITE_ONCE(c->state, RXM_CONNECTED);
 	spin_unlock_irq(&c->lock);
@@ -262,7 +265,8 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 	/* a record that is about to be freed had one of these states before the lock was taken */
 	state = READ_ONCE(c->state);
 	if (state != RXM_NEW && state != RXM_DEAD)
-		kofi_dest_set(&ep->dests, ep->base.av, &c->dest, dest, changes);
+		kofi_dest_set(&ep->peers.dests, ep->base.av, &c->dest, dest,
+			      changes);
 	spin_unlock_irqrestore(&ep->lock, irq);
 }
 
@@ -290,7 +294,7 @@ static int rxm_op_submit(struct rxm_op *op, fi_addr_t fi_addr)
 	int err = 1;
 
 	rcu_read_lock();
-	dest = kofi_dest_find(&ep->dests, ep->base.av, fi_addr);
+	dest = kofi_dest_find(&ep->peers.dests, ep->base.av, fi_addr);
 	if (likely(dest))
 		err = rxm_op_queue(container_of(dest, struct rxm_conn, dest), op);
 	if (unlikely(err == 1))
@@ -324,7 +328,7 @@ static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 	struct rxm_conn *c;
 	bool crowded = false;
 
-	if (likely(atomic_read(&ep->waiting) < rxm_waiting_max(ep)))
+	if (likely(atomic_read(&ep->tx.waiting) < rxm_waiting_max(ep)))
 		return false;
 	rcu_read_lock();
 	/* a post to an address that the vector lacks gets its own error */
@@ -392,7 +396,7 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 	kofi_ep_tx_unreserve(&ep->base);
 	if (!op)
 		return err;
-	kofi_freelist_put(&ep->free, &op->free);
+	kofi_freelist_put(&ep->tx.free, &op->free);
 	/* another post may have been refused, as it lacked this record */
 	kofi_ep_unblock(&ep->base);
 	if (err == -EAGAIN) {

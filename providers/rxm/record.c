@@ -33,7 +33,7 @@ static const struct rhashtable_params rxm_hash = {
  */
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
 {
-	return rhashtable_lookup_fast(&ep->hash, addr, rxm_hash);
+	return rhashtable_lookup_fast(&ep->peers.hash, addr, rxm_hash);
 }
 
 /**
@@ -206,19 +206,19 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	INIT_LIST_HEAD(&c->rx.held);
 	INIT_LIST_HEAD(&c->rx.accesses);
 	/* from now on, readers of the numbers find the record */
-	if (xa_alloc_cyclic(&ep->numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
-			    &ep->last_id, GFP_KERNEL) < 0) {
+	if (xa_alloc_cyclic(&ep->peers.numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
+			    &ep->peers.last_id, GFP_KERNEL) < 0) {
 		kfree(c);
 		return NULL;
 	}
 	if (hashed &&
-	    rhashtable_insert_fast(&ep->hash, &c->node, rxm_hash)) {
-		xa_erase(&ep->numbers, c->id);
+	    rhashtable_insert_fast(&ep->peers.hash, &c->node, rxm_hash)) {
+		xa_erase(&ep->peers.numbers, c->id);
 		kfree_rcu(c, rcu);
 		return NULL;
 	}
-	list_add_tail(&c->list, &ep->conns);
-	ep->unknown += peer == RXM_PEER_UNKNOWN;
+	list_add_tail(&c->list, &ep->peers.list);
+	ep->peers.unknown += peer == RXM_PEER_UNKNOWN;
 	if (hashed)
 		rxm_conn_adopt(c);
 	else
@@ -237,14 +237,14 @@ void rxm_conn_free(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 
 	list_del(&c->list);
-	ep->unknown -= c->peer == RXM_PEER_UNKNOWN;
+	ep->peers.unknown -= c->peer == RXM_PEER_UNKNOWN;
 	if (c->peer != RXM_PEER_SELF)
-		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
+		rhashtable_remove_fast(&ep->peers.hash, &c->node, rxm_hash);
 	spin_lock_irq(&ep->lock);
 	list_del_init(&c->todo);
-	kofi_dest_del(&ep->dests, &c->dest);
+	kofi_dest_del(&ep->peers.dests, &c->dest);
 	spin_unlock_irq(&ep->lock);
-	xa_erase(&ep->numbers, c->id);
+	xa_erase(&ep->peers.numbers, c->id);
 	kfree_rcu(c, rcu);
 }
 
@@ -284,9 +284,9 @@ void rxm_conn_reap(struct rxm_conn *c)
  */
 int rxm_conn_init(struct rxm_ep *ep)
 {
-	kofi_dest_init(&ep->dests);
-	xa_init_flags(&ep->numbers, XA_FLAGS_ALLOC1);
-	return rhashtable_init(&ep->hash, &rxm_hash);
+	kofi_dest_init(&ep->peers.dests);
+	xa_init_flags(&ep->peers.numbers, XA_FLAGS_ALLOC1);
+	return rhashtable_init(&ep->peers.hash, &rxm_hash);
 }
 
 static void rxm_conn_destroy(void *conn, void *arg)
@@ -303,9 +303,9 @@ void rxm_conn_exit(struct rxm_ep *ep)
 {
 	struct rxm_conn *c, *next;
 
-	xa_destroy(&ep->dests);
-	xa_destroy(&ep->numbers);
-	rhashtable_free_and_destroy(&ep->hash, rxm_conn_destroy, NULL);
-	list_for_each_entry_safe(c, next, &ep->conns, list)
+	xa_destroy(&ep->peers.dests);
+	xa_destroy(&ep->peers.numbers);
+	rhashtable_free_and_destroy(&ep->peers.hash, rxm_conn_destroy, NULL);
+	list_for_each_entry_safe(c, next, &ep->peers.list, list)
 		kfree(c);
 }

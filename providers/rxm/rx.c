@@ -249,7 +249,7 @@ void rxm_rx_starved(struct rxm_ep *ep)
 	/* pairs with rxm_rx_room() */
 	if (!xchg(&ep->starved, false))
 		return;
-	list_for_each_entry(c, &ep->conns, list) {
+	list_for_each_entry(c, &ep->peers.list, list) {
 		if (READ_ONCE(ep->closed))
 			return;
 		if (c->msg && !READ_ONCE(c->err)) {
@@ -817,11 +817,11 @@ void rxm_peers_added(struct fid_ep *fid)
 	fi_addr_t src;
 
 	mutex_lock(&ep->mutex);
-	list_for_each_entry(c, &ep->conns, list) {
+	list_for_each_entry(c, &ep->peers.list, list) {
 		if (c->peer == RXM_PEER_UNKNOWN &&
 		    kofi_av_source(ep->base.av, &c->addr.sa) != FI_ADDR_NOTAVAIL) {
 			WRITE_ONCE(c->peer, RXM_PEER_KNOWN);
-			ep->unknown--;
+			ep->peers.unknown--;
 		}
 		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);

@@ -25,7 +25,7 @@
  *
  * ep->mutex	connections are opened and closed, by the work item and by control calls
  * c->rx_lock	_bh: received packets of a connection
- * ep->lock	irqsave, inside c->rx_lock: ep->todo, ep->pending, changes of ep->dests
+ * ep->lock	irqsave, inside c->rx_lock: ep->todo, ep->pending, changes of ep->peers.dests
  * c->lock	irqsave, inside c->rx_lock and ep->lock: packets to send
  *
  * Packets are posted below without c->lock: c->tx.sender marks the context that sends.
@@ -136,27 +136,73 @@ struct rxm_stats {
 };
 
 /**
+ * struct rxm_vals - values for fi_set_val() on each connection; under rxm_ep.mutex
+ * @set: bitmap of the entries of @val that have been set
+ * @val: values; the name of a value is its index plus FI_PROV_SPECIFIC
+ */
+struct rxm_vals {
+	unsigned long		set;
+	unsigned int		val[RXM_VALS];
+};
+
+/**
+ * struct rxm_peers - records of an endpoint's peers
+ * @hash: struct rxm_conn by address; read under RCU, changed under rxm_ep.mutex
+ * @dests: struct rxm_conn by fi_addr_t, once posted to; read under RCU, changed
+ *	under rxm_ep.lock
+ * @list: list of all struct rxm_conn; under rxm_ep.mutex
+ * @numbers: struct rxm_conn by rxm_conn.id; read under RCU, changed under rxm_ep.mutex
+ * @last_id: last rxm_conn.id that was assigned; under rxm_ep.mutex
+ * @unknown: number of records with RXM_PEER_UNKNOWN; under rxm_ep.mutex
+ */
+struct rxm_peers {
+	struct rhashtable	hash;
+	struct xarray		dests;
+	struct list_head	list;
+	struct xarray		numbers;
+	u32			last_id;
+	unsigned int		unknown;
+};
+
+/**
+ * struct rxm_ep_tx - records of an endpoint's transmits
+ * @ops: records; the index is part of the message number. Fixed while the endpoint is
+ *	enabled
+ * @nr_ops: length of @ops
+ * @free: unused records of @ops
+ * @free_lock: irqsave, innermost; serialises removal from @free and @free_pkts
+ * @waiting: number of transmits that wait for a connection
+ * @pkts: additional headers for segments, shared by all transmits. Fixed while the
+ *	endpoint is enabled
+ * @free_pkts: unused entries of @pkts
+ */
+struct rxm_ep_tx {
+	struct rxm_op		**ops;
+	size_t			nr_ops;
+	struct kofi_freelist	free;
+	spinlock_t		free_lock;	/* removal from @free, @free_pkts */
+	atomic_t		waiting;
+	struct rxm_pkt		*pkts;
+	struct kofi_freelist	free_pkts;
+};
+
+/**
  * struct rxm_ep - an endpoint
  * @base: the core's part
  * @dom: domain of the endpoint
  * @rxq: posted receives, unless a shared context has them: rxm_rxq()
  * @info: attributes of the endpoints below
  * @flow: connections use credits
- * @vals_set: bitmap of the @vals that have been set; under @mutex
- * @vals: values for fi_set_val() on each connection; under @mutex
+ * @vals: values for fi_set_val() on each connection
  * @pep: passive endpoint below, to which peers connect
  * @eq: connection events
  * @name: address of @pep; under @mutex
- * @process: random number that tells it from earlier endpoints at the same address
+ * @process: random number that tells the endpoint from earlier ones at its address
  * @mutex: serialises changes of connections and of their records
- * @closed: the endpoint is being closed; set under @lock, before @mutex is taken
- * @hash: struct rxm_conn by address; read under RCU, changed under @mutex
- * @conns: list of all struct rxm_conn; under @mutex
- * @dests: struct rxm_conn by fi_addr_t, once posted to; read under RCU, changed
- *	under @lock
- * @numbers: struct rxm_conn by rxm_conn.id; read under RCU, changed under @mutex
- * @last_id: last rxm_conn.id that was assigned
- * @lock: protects @pending, @todo and changes of @dests
+ * @closed: the endpoint is being closed; set under @lock, before @mutex is taken, so that
+ *	a holder of @mutex sees it by READ_ONCE() and stops early
+ * @peers: records of peers
+ * @lock: protects @pending, @todo and changes of @peers.dests
  * @pending: transmits to peers without a record
  * @todo: connections for the work item
  * @woken_lock: protects @woken; irqsave, innermost
@@ -164,16 +210,10 @@ struct rxm_stats {
  * @work: does the work that needs process context
  * @timer: repeats connect attempts, and starts @work
  * @idle: wait queue of rxm_conn_quiesce(), until no context sends
- * @ops: records of transmits; the index is part of the message number
- * @nr_ops: length of @ops
- * @free: unused records of @ops
- * @free_lock: serialises removal from @free and @free_pkts
- * @pkts: additional headers for segments, shared by all transmits
- * @free_pkts: unused entries of @pkts
- * @waiting: number of transmits that wait for a connection
+ * @tx: records of transmits
  * @held: number of struct rxm_buf that hold a packet
- * @starved: a connection has fewer receives than it should
- * @unknown: number of records of unknown peers: not in the address vector; under @mutex
+ * @starved: a connection has fewer receives than it should; without a lock, as each
+ *	released buffer reads it: rxm_rx_room() orders it with @held
  * @stats: statistics
  */
 struct rxm_ep {
@@ -182,20 +222,15 @@ struct rxm_ep {
 	struct kofi_rxq		rxq;
 	struct fi_info		*info;
 	bool			flow;
-	unsigned long		vals_set;
-	unsigned int		vals[RXM_VALS];
+	struct rxm_vals		vals;
 	struct fid_pep		*pep;
 	struct fid_eq		*eq;
 	union kofi_ip		name;
 	u32			process;
 	struct mutex		mutex;	/* connections and records */
 	bool			closed;
-	struct rhashtable	hash;
-	struct xarray		dests;
-	struct list_head	conns;
-	struct xarray		numbers;
-	u32			last_id;
-	spinlock_t		lock;	/* @pending, @todo, changes of @dests */
+	struct rxm_peers	peers;
+	spinlock_t		lock;	/* @pending, @todo, changes of @peers.dests */
 	struct list_head	pending;
 	struct list_head	todo;
 	spinlock_t		woken_lock;	/* @woken; innermost */
@@ -203,16 +238,9 @@ struct rxm_ep {
 	struct work_struct	work;
 	struct delayed_work	timer;
 	wait_queue_head_t	idle;
-	struct rxm_op		**ops;
-	size_t			nr_ops;
-	struct kofi_freelist	free;
-	spinlock_t		free_lock;	/* removal from @free, @free_pkts */
-	struct rxm_pkt		*pkts;
-	struct kofi_freelist	free_pkts;
-	atomic_t		waiting;
+	struct rxm_ep_tx	tx;
 	atomic_t		held;
 	bool			starved;
-	unsigned int		unknown;
 	struct rxm_stats	stats;
 };
 
@@ -232,9 +260,9 @@ enum rxm_state {
  * enum rxm_peer - kind of the peer of a connection
  * @RXM_PEER_KNOWN: the address vector has, or had, the address of the peer
  * @RXM_PEER_UNKNOWN: the address vector lacks the address of the peer, and the record
- *	counts in rxm_ep.unknown
+ *	counts in rxm_peers.unknown
  * @RXM_PEER_SELF: the peer is the endpoint itself, and the record has the accepted side of
- *	the connection. It is not in rxm_ep.hash, so posts do not find it
+ *	the connection. It is not in rxm_peers.hash, so posts do not find it
  *
  * Legal transition, under rxm_ep.mutex: RXM_PEER_UNKNOWN to RXM_PEER_KNOWN, when the
  * address is inserted.
@@ -368,12 +396,12 @@ struct rxm_conn_rx {
 
 /**
  * struct rxm_conn - a peer, and the connection to it if there is one
- * @node: entry of rxm_ep.hash
+ * @node: entry of rxm_peers.hash
  * @addr: address at which the peer listens
  * @ep: endpoint of the record
- * @list: entry of rxm_ep.conns; under rxm_ep.mutex
+ * @list: entry of rxm_peers.list; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
- * @dest: entry of rxm_ep.dests, from the first post to this peer on
+ * @dest: entry of rxm_peers.dests, from the first post to this peer on
  * @peer: enum rxm_peer; changes under rxm_ep.mutex
  * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
  *	from RXM_IDLE under @lock alone
@@ -487,20 +515,20 @@ struct rxm_atomic {
 /**
  * struct rxm_op - a transmit
  * @node: entry of rxm_conn_tx.queue or rxm_ep.pending
- * @free: entry of rxm_ep.free while unused
+ * @free: entry of rxm_ep_tx.free while unused
  * @cqe: completion of a read or write, or of the packet with @hdr
  * @ctrl: next step after an answer of the peer; @ctrl.node is on rxm_conn_tx.rndv
  *	until the answer
  * @ep: endpoint of the transmit
  * @conn: connection of the transmit; NULL on rxm_ep.pending
  * @peer: address of the peer, if the post did not find the record by number
- * @index: index in rxm_ep.ops
+ * @index: index in rxm_ep_tx.ops
  * @gen: number of uses of the record
  * @refs: the post, each packet or access below, and an answer of the peer
  * @err: first error, a positive error code
  * @how: enum rxm_how
  * @tagged: the message has a tag
- * @waiting: counts in rxm_ep.waiting
+ * @waiting: counts in rxm_ep_tx.waiting
  * @sent: counts in rxm_conn_tx.unfinished
  * @awaited: the peer has not answered yet; under rxm_conn.lock
  * @busy: a packet that is being sent uses @hdr

@@ -37,8 +37,8 @@
 
 static struct rxm_pkt *rxm_pkt_get(struct rxm_ep *ep)
 {
-	struct llist_node *node = kofi_freelist_get(&ep->free_pkts,
-						    &ep->free_lock);
+	struct llist_node *node = kofi_freelist_get(&ep->tx.free_pkts,
+						    &ep->tx.free_lock);
 
 	return node ? llist_entry(node, struct rxm_pkt, free) : NULL;
 }
@@ -251,7 +251,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	}
 	refcount_dec(&op->refs);
 	if (pkt)
-		kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
+		kofi_freelist_put(&op->ep->tx.free_pkts, &pkt->free);
 	else
 		WRITE_ONCE(op->busy, false);
 	return err;
@@ -626,7 +626,7 @@ void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	struct rxm_op *op = pkt->op;
 	struct rxm_conn *c = op->conn;
 
-	kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
+	kofi_freelist_put(&op->ep->tx.free_pkts, &pkt->free);
 	rxm_conn_sent(c, wc->err);
 	rxm_op_report(op, rxm_wc_err(c, wc));
 	rxm_push_next(c);
