@@ -156,8 +156,8 @@ static void rxm_conn_drop(struct rxm_conn *c, int err)
 /* Reset a transmit after its regions have been freed; returns false if it can begin again. */
 static bool rxm_op_begun(struct rxm_op *op)
 {
-	op->nr_mr = 0;
-	op->mapped = 0;
+	op->regions.nr = 0;
+	op->regions.mapped = 0;
 	/* an error is set if closing flushed its regions before it used segments */
 	return op->seg_no || op->err;
 }
@@ -179,7 +179,7 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 	lockdep_assert_held(&c->lock);
 
 	list_for_each_entry_safe(op, next, &c->tx.queue, node) {
-		if (op->waiting || rxm_op_wait(op))
+		if (op->phase == RXM_PHASE_WAITING || rxm_op_wait(op))
 			continue;
 		list_move_tail(&op->node, failed);
 		c->tx.queued--;

@@ -43,9 +43,9 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 	if (!refcount_dec_and_test(&op->refs))
 		return false;
 	rxm_regions_put(op);
-	if (op->waiting)
+	if (op->phase == RXM_PHASE_WAITING)
 		atomic_dec(&ep->tx.waiting);
-	if (op->sent)
+	else if (op->phase == RXM_PHASE_SENT)
 		atomic_dec(&op->conn->tx.unfinished);
 	*wc = (struct kofi_wc) {
 		.op_context = op->context,

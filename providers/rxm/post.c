@@ -129,16 +129,15 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 	refcount_set(&op->refs, 1);
 	op->err = 0;
 	op->how = how;
-	op->waiting = false;
-	op->sent = false;
+	op->phase = RXM_PHASE_QUEUED;
 	op->awaited = false;
 	op->busy = false;
 	op->seg_no = 0;
 	op->context = msg->context;
 	op->flags = flags;
 	op->data = msg->data;
-	op->nr_mr = 0;
-	op->mapped = 0;
+	op->regions.nr = 0;
+	op->regions.mapped = 0;
 	op->sgl = msg->vec == KOFI_SGL ? msg->msg_sgl : NULL;
 	op->nr_sgl = msg->iov_count;
 	return flags & FI_INJECT && how != RXM_HOW_ATOMIC ?
@@ -161,9 +160,11 @@ static int rxm_waiting_max(const struct rxm_ep *ep)
  */
 bool rxm_op_wait(struct rxm_op *op)
 {
-	op->waiting = atomic_add_unless(&op->ep->tx.waiting, 1,
-					rxm_waiting_max(op->ep));
-	return op->waiting;
+	if (!atomic_add_unless(&op->ep->tx.waiting, 1,
+			       rxm_waiting_max(op->ep)))
+		return false;
+	op->phase = RXM_PHASE_WAITING;
+	return true;
 }
 
 /**
@@ -182,7 +183,7 @@ void rxm_ops_connected(struct rxm_conn *c)
 
 	spin_lock_irq(&c->lock);
 	list_for_each_entry(op, &c->tx.queue, node) {
-		op->waiting = false;
+		op->phase = RXM_PHASE_QUEUED;
 		atomic_dec(&ep->tx.waiting);
 	}
 	WRITE_ONCE(c->state, RXM_CONNECTED);
@@ -313,11 +314,11 @@ static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 	    post->nr_rma > RXM_RMA_IOV)
 		return -EINVAL;
 	for (i = 0; i < post->nr_rma; i++) {
-		op->rma[i] = post->rma[i];
+		op->rma.iov[i] = post->rma[i];
 		if (check_add_overflow(len, post->rma[i].len, &len))
 			return -EINVAL;
 	}
-	op->nr_rma = post->nr_rma;
+	op->rma.nr = post->nr_rma;
 	return len == op->cur.len ? 0 : -EINVAL;
 }
 

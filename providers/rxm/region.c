@@ -133,7 +133,7 @@ static bool rxm_regions_fit(const struct rxm_conn *c, struct rxm_op *op,
 	struct rxm_cut cut;
 	int i;
 
-	for (i = op->nr_mr; i < RXM_RNDV_IOV && done < op->cur.len; i++) {
+	for (i = op->regions.nr; i < RXM_RNDV_IOV && done < op->cur.len; i++) {
 		rxm_cut_at(&cut, c, op, done, pages);
 		if (!cut.len)
 			return false;
@@ -167,11 +167,11 @@ static int rxm_region_map(struct rxm_conn *c, struct rxm_op *op,
 	err = kofi_mr_map(mr, &mem, FI_REMOTE_READ, FI_MORE);
 	if (err)
 		return err;
-	op->rndv.mem[op->nr_mr] = (struct rxm_mem) {
+	op->rndv.mem[op->regions.nr] = (struct rxm_mem) {
 		.addr = kofi_mr_base(mr), .len = cut.len, .key = fi_mr_key(mr),
 	};
-	op->mr[op->nr_mr++] = mr;
-	op->mapped = op->nr_mr;
+	op->regions.mr[op->regions.nr++] = mr;
+	op->regions.mapped = op->regions.nr;
 	return 0;
 }
 
@@ -193,9 +193,9 @@ int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op)
 	if (!c->region_segs)
 		return -EOPNOTSUPP;
 	/* unused entries are sent, too, and must not contain old payload */
-	if (!op->nr_mr)
+	if (!op->regions.nr)
 		op->rndv = (struct rxm_rndv) {};
-	for (i = 0; i < op->nr_mr; i++)
+	for (i = 0; i < op->regions.nr; i++)
 		done += op->rndv.mem[i].len;
 	while (done < op->cur.len) {
 		mr = kofi_mr_get(c->msg);
@@ -209,7 +209,7 @@ int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op)
 			kofi_mr_put(mr);
 			return err;
 		}
-		done += op->rndv.mem[op->nr_mr - 1].len;
+		done += op->rndv.mem[op->regions.nr - 1].len;
 	}
 	return 0;
 }
@@ -226,13 +226,14 @@ int rxm_regions_end(struct rxm_op *op)
 {
 	int err = -EALREADY;
 
-	while (err == -EALREADY && op->mapped) {
+	while (err == -EALREADY && op->regions.mapped) {
 		/* the completion may run before the call returns */
-		op->mapped--;
-		err = kofi_mr_unmap(op->mr[op->mapped], &op->ctrl.cqe);
+		op->regions.mapped--;
+		err = kofi_mr_unmap(op->regions.mr[op->regions.mapped],
+				    &op->ctrl.cqe);
 	}
 	if (err && err != -EALREADY)
-		op->mapped++;
+		op->regions.mapped++;
 	return err;
 }
 
@@ -247,6 +248,6 @@ void rxm_regions_put(struct rxm_op *op)
 	int i;
 
 	/* closing the endpoint below has freed its regions */
-	for (i = 0; i < op->nr_mr && op->conn->msg; i++)
-		kofi_mr_put(op->mr[i]);
+	for (i = 0; i < op->regions.nr && op->conn->msg; i++)
+		kofi_mr_put(op->regions.mr[i]);
 }

@@ -19,7 +19,7 @@ static void rxm_rndv_done(struct rxm_ctrl *ctrl, int err)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
 
-	if (!err && op->mapped)
+	if (!err && op->regions.mapped)
 		rxm_ctrl_queue(ctrl);
 	else
 		rxm_op_put(op, err);
@@ -61,14 +61,14 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 		return err;
 	if (err) {
 		op->how = RXM_HOW_SEGMENTS;
-		if (op->mapped) {
+		if (op->regions.mapped) {
 			refcount_inc(&op->refs);
 			rxm_rndv_end(op);
 		}
 		return -EAGAIN;
 	}
 	rxm_op_hdr(op, &op->hdr, RXM_RNDV_REQ);
-	op->rndv.count = op->nr_mr;
+	op->rndv.count = op->regions.nr;
 	refcount_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
@@ -102,34 +102,36 @@ static void rxm_write_told(struct rxm_ctrl *ctrl, int err)
 static int rxm_write_tell(struct rxm_ctrl *ctrl)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+	struct rxm_hdr *done = &op->write.done;
 
-	rxm_hdr_format(&op->done, RXM_WRITE_DONE, (u32)ctrl->conn->peer_id,
-		       op->done.msg_id);
-	return rxm_send_bytes(ctrl->conn, &op->done, sizeof(op->done),
-			      &ctrl->cqe, 1);
+	rxm_hdr_format(done, RXM_WRITE_DONE, (u32)ctrl->conn->peer_id,
+		       done->msg_id);
+	return rxm_send_bytes(ctrl->conn, done, sizeof(*done), &ctrl->cqe, 1);
 }
 
 /* Returns how many bytes the next write to the peer's memory can have. */
 static size_t rxm_write_chunk(struct rxm_op *op, struct iov_iter *iter)
 {
-	const struct rxm_rndv *r = &op->target;
+	struct rxm_op_write *w = &op->write;
+	const struct rxm_rndv *r = &w->target;
 	u64 left;
 
-	while (op->mem_no < r->count && op->mem_off == r->mem[op->mem_no].len) {
-		op->mem_no++;
-		op->mem_off = 0;
+	while (w->mem_no < r->count && w->mem_off == r->mem[w->mem_no].len) {
+		w->mem_no++;
+		w->mem_off = 0;
 	}
-	if (op->mem_no == r->count)
+	if (w->mem_no == r->count)
 		return 0;
-	left = r->mem[op->mem_no].len - op->mem_off;
+	left = r->mem[w->mem_no].len - w->mem_off;
 	*iter = *kofi_cursor_iter(&op->cur);
-	iov_iter_truncate(iter, min_t(u64, left, op->chunk_max));
+	iov_iter_truncate(iter, min_t(u64, left, w->chunk_max));
 	return iov_iter_count(iter);
 }
 
 static int rxm_write_next(struct rxm_ctrl *ctrl)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+	struct rxm_op_write *w = &op->write;
 	struct iov_iter iter;
 	struct fi_rma_iov rma;
 	const struct fi_msg_rma msg = {
@@ -140,10 +142,10 @@ static int rxm_write_next(struct rxm_ctrl *ctrl)
 
 	do {
 		rma.len = rxm_write_chunk(op, &iter);
-		rma.addr = op->target.mem[op->mem_no].addr + op->mem_off;
-		rma.key = op->target.mem[op->mem_no].key;
+		rma.addr = w->target.mem[w->mem_no].addr + w->mem_off;
+		rma.key = w->target.mem[w->mem_no].key;
 		err = fi_writemsg(ctrl->conn->msg, &msg, 0);
-	} while (err == -EMSGSIZE && rxm_chunk_less(&op->chunk_max, rma.len));
+	} while (err == -EMSGSIZE && rxm_chunk_less(&w->chunk_max, rma.len));
 	return err;
 }
 
@@ -160,7 +162,7 @@ static void rxm_write_done(struct rxm_ctrl *ctrl, int err)
 		rxm_rndv_end(op);
 		return;
 	}
-	op->mem_off += n;
+	op->write.mem_off += n;
 	kofi_cursor_used(&op->cur, n);
 	rxm_write_go(op);
 }
@@ -199,11 +201,11 @@ int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 		rxm_rndv_end(op);
 		return 0;
 	}
-	memcpy(&op->target, h + 1, sizeof(op->target));
-	op->done.msg_id = h->msg_id;
-	op->mem_no = 0;
-	op->mem_off = 0;
-	op->chunk_max = rxm_chunk_most(c->ep);
+	memcpy(&op->write.target, h + 1, sizeof(op->write.target));
+	op->write.done.msg_id = h->msg_id;
+	op->write.mem_no = 0;
+	op->write.mem_off = 0;
+	op->write.chunk_max = rxm_chunk_most(c->ep);
 	rxm_write_go(op);
 	return 0;
 }

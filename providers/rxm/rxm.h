@@ -513,6 +513,72 @@ struct rxm_atomic {
 };
 
 /**
+ * enum rxm_phase - phase of a transmit, as its endpoint and its connection count it
+ * @RXM_PHASE_QUEUED: the transmit counts nowhere: it is being accepted, or on the queue of
+ *	a connected peer
+ * @RXM_PHASE_WAITING: the transmit waits for a connection, and counts in
+ *	rxm_ep_tx.waiting
+ * @RXM_PHASE_SENT: the transmit is off the queue, and counts in rxm_conn_tx.unfinished
+ *
+ * Legal transitions, under rxm_conn.lock, or under rxm_ep.lock for a peer without a record:
+ *
+ * * RXM_PHASE_QUEUED to RXM_PHASE_WAITING: the post finds no connection, or the
+ *   connection of a queued transmit is closed
+ * * RXM_PHASE_WAITING to RXM_PHASE_QUEUED: the peer is connected
+ * * RXM_PHASE_QUEUED to RXM_PHASE_SENT: all packets are posted below, or such a post has
+ *   failed
+ */
+enum rxm_phase {
+	RXM_PHASE_QUEUED,
+	RXM_PHASE_WAITING,
+	RXM_PHASE_SENT,
+};
+
+/**
+ * struct rxm_op_regions - regions of a message that the peer fetches
+ * @mr: regions that the peer reads
+ * @nr: number of entries of @mr
+ * @mapped: number of entries of @mr that are not invalidated yet
+ *
+ * The sender owns the members until the peer answers. Then the steps of rxm_op.ctrl own
+ * them, one after the other.
+ */
+struct rxm_op_regions {
+	struct fid_mr		*mr[RXM_RNDV_IOV];
+	u8			nr;
+	u8			mapped;
+};
+
+/**
+ * struct rxm_op_rma - memory of the peer that a transmit reads or writes
+ * @iov: entries of the memory; fixed once the transmit is posted
+ * @nr: number of entries of @iov; fixed once the transmit is posted
+ */
+struct rxm_op_rma {
+	struct fi_rma_iov	iov[RXM_RMA_IOV];
+	unsigned int		nr;
+};
+
+/**
+ * struct rxm_op_write - rendezvous by write
+ * @done: header that notifies the peer that @target has been written
+ * @target: memory of the peer
+ * @mem_no: current entry of @target
+ * @mem_off: number of bytes that are written in the current entry
+ * @chunk_max: most bytes of a write below
+ *
+ * The answer of the peer sets the members. Then the steps of rxm_op.ctrl own them, one
+ * after the other.
+ */
+struct rxm_op_write {
+	struct rxm_hdr		done;
+	struct rxm_rndv		target;
+	unsigned int		mem_no;
+	u64			mem_off;
+	size_t			chunk_max;
+};
+
+/**
  * struct rxm_op - a transmit
  * @node: entry of rxm_conn_tx.queue or rxm_ep.pending
  * @free: entry of rxm_ep_tx.free while unused
@@ -520,39 +586,33 @@ struct rxm_atomic {
  * @ctrl: next step after an answer of the peer; @ctrl.node is on rxm_conn_tx.rndv
  *	until the answer
  * @ep: endpoint of the transmit
- * @conn: connection of the transmit; NULL on rxm_ep.pending
+ * @conn: connection of the transmit; NULL on rxm_ep.pending. Answers with an invalid
+ *	number read it by READ_ONCE(), while the lock of another connection covers it
  * @peer: address of the peer, if the post did not find the record by number
  * @index: index in rxm_ep_tx.ops
  * @gen: number of uses of the record
  * @refs: the post, each packet or access below, and an answer of the peer
- * @err: first error, a positive error code
+ * @err: first error, a positive error code; set by cmpxchg()
  * @how: enum rxm_how
+ * @phase: enum rxm_phase
  * @tagged: the message has a tag
- * @waiting: counts in rxm_ep_tx.waiting
- * @sent: counts in rxm_conn_tx.unfinished
  * @awaited: the peer has not answered yet; under rxm_conn.lock
- * @busy: a packet that is being sent uses @hdr
+ * @busy: a packet that is being sent uses @hdr. The sender sets it by xchg(), and the
+ *	completion clears it, so neither takes a lock
  * @seg_no: number of the next segment
  * @context: context of the consumer
  * @flags: flags of the post
  * @data: remote CQ data
  * @tag: tag of the message
- * @mr: regions that the peer reads
- * @nr_mr: number of entries of @mr
- * @mapped: entries of @mr that are not invalidated yet
+ * @regions: regions of a rendezvous
  * @sgl: scatterlist of the post, or NULL
  * @nr_sgl: entries of @sgl
  * @atomic: part for atomic operations; NULL on an endpoint without them
- * @rma: memory of the peer that is read or written
- * @nr_rma: entries of @rma
  * @hdr: header of the packet
  * @rndv: list of memory that follows @hdr
  * @inject: copied payload that follows @hdr
- * @done: header that notifies the peer that @target has been written
- * @target: memory of the peer, for rendezvous by write
- * @mem_no: current entry of @target
- * @mem_off: bytes that are written in the current entry
- * @chunk_max: most bytes of a write below
+ * @rma: memory of the peer, of RXM_HOW_READ and RXM_HOW_WRITE
+ * @write: rendezvous by write, of RXM_HOW_RNDV
  * @cur: local memory; of an atomic operation, the memory for the result
  */
 struct rxm_op {
@@ -570,9 +630,8 @@ struct rxm_op {
 	refcount_t		refs;
 	int			err;
 	u8			how;
+	u8			phase;
 	bool			tagged;
-	bool			waiting;
-	bool			sent;
 	bool			awaited;
 	bool			busy;
 	u32			seg_no;
@@ -580,24 +639,19 @@ struct rxm_op {
 	u64			flags;
 	u64			data;
 	u64			tag;
-	struct fid_mr		*mr[RXM_RNDV_IOV];
-	u8			nr_mr;
-	u8			mapped;
+	struct rxm_op_regions	regions;
 	struct scatterlist	*sgl;
 	size_t			nr_sgl;
 	struct rxm_atomic	*atomic;
-	struct fi_rma_iov	rma[RXM_RMA_IOV];
-	unsigned int		nr_rma;
 	struct rxm_hdr		hdr;
 	union {
 		struct rxm_rndv		rndv;
 		u8			inject[RXM_INJECT];
 	};
-	struct rxm_hdr		done;
-	struct rxm_rndv		target;
-	unsigned int		mem_no;
-	u64			mem_off;
-	size_t			chunk_max;
+	union {
+		struct rxm_op_rma	rma;
+		struct rxm_op_write	write;
+	};
 	struct kofi_cursor	cur;	/* last: see kofi_cursor_size() */
 };
 

@@ -299,8 +299,8 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 		.msg_iov = mem.msg_iov,	/* of a union of pointers */
 		.iov_count = mem.iov_count,
 		.vec = mem.vec,
-		.rma_iov = op->rma,
-		.rma_iov_count = op->nr_rma,
+		.rma_iov = op->rma.iov,
+		.rma_iov_count = op->rma.nr,
 		.context = &op->cqe,
 		.data = op->data,
 	};
@@ -475,7 +475,7 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 		return err;
 	list_del_init(&op->node);
 	c->tx.queued--;
-	op->sent = true;
+	op->phase = RXM_PHASE_SENT;
 	atomic_inc(&c->tx.unfinished);
 	/* an answer will follow: see rxm_rx_room() */
 	starved = rxm_rx_lacks(c);
