@@ -111,7 +111,7 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	struct fid_domain *domain = c->ep->dom->msg;
 	int err;
 
-	c->err = 0;
+	WRITE_ONCE(c->err, 0);
 	WRITE_ONCE(c->reason, 0);
 	rxm_credits_begin(c);
 	c->rx.flushed = false;
@@ -129,14 +129,15 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	return rxm_conn_setup(c);
 }
 
-/* Wait for the current push; later ones find RXM_CLOSING. */
+/* Wait for the current sender; later ones find RXM_CLOSING. */
 static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 {
 	WRITE_ONCE(c->reason, err);
-	rxm_conn_set(c, RXM_CLOSING);
-	/* pairs with the release in rxm_push_unlock() */
-	wait_event(c->ep->idle,
-		   smp_load_acquire(&c->tx.sender) == RXM_SENDER_NONE);
+	spin_lock_irq(&c->lock);
+	WRITE_ONCE(c->state, RXM_CLOSING);
+	wait_event_lock_irq(c->ep->idle, c->tx.sender == RXM_SENDER_NONE,
+			    c->lock);
+	spin_unlock_irq(&c->lock);
 }
 
 /* Close the endpoint below, if there is one; transmits in the queue stay. */
@@ -216,7 +217,7 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	rxm_tx_fail_list(&queue, err);
 	if (lost)
 		kofi_ep_peer_lost(&c->ep->base, &c->addr.sa, err);
-	c->err = 0;
+	WRITE_ONCE(c->err, 0);
 	if (state == RXM_WAITING) {
 		c->retry.tries++;
 		rxm_conn_later(c);

@@ -211,7 +211,11 @@ void rxm_credit_posted(struct rxm_conn *c, bool again)
 		return;
 	atomic_inc(&c->flow.ungranted);
 	if (!again)
-		/* the receive must count first; pairs with rxm_grant_wanted() */
+		/*
+		 * The receive must count first: pairs with rxm_grant_wanted(). Each
+		 * received message gets here, and avoids c->lock, which the posts
+		 * contend for.
+		 */
 		smp_store_release(&c->flow.grant_now, true);
 }
 
@@ -219,7 +223,7 @@ void rxm_credit_posted(struct rxm_conn *c, bool again)
  * rxm_grant_wanted - test whether receives must be granted now
  * @c: a connection with credits
  *
- * Context: any.
+ * Context: any, with @c->lock.
  * Return: true if a grant must be sent.
  */
 bool rxm_grant_wanted(struct rxm_conn *c)
@@ -227,9 +231,11 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 	bool now;
 	int n, has;
 
-	if (READ_ONCE(c->flow.granting) || !atomic_read(&c->flow.credits))
+	lockdep_assert_held(&c->lock);
+
+	if (c->flow.granting || !atomic_read(&c->flow.credits))
 		return false;
-	/* pairs with rxm_credit_posted() */
+	/* pairs with rxm_credit_posted(), which has another lock */
 	now = smp_load_acquire(&c->flow.grant_now);
 	has = atomic_read(&c->flow.granted);
 	n = atomic_read(&c->flow.ungranted);
@@ -238,10 +244,10 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 
 /**
  * rxm_grant_send - grant the ungranted receives to the peer
- * @c: a connection with rxm_grant_due()
+ * @c: a connection with rxm_grant_due(), for which the caller has set @c->flow.granting
  *
  * Context: any, in the context that pushes.
- * Return: 0, or as rxm_send_packet(); also -EAGAIN while a grant is being sent.
+ * Return: 0, or as rxm_send_packet().
  */
 int rxm_grant_send(struct rxm_conn *c)
 {
@@ -253,15 +259,11 @@ int rxm_grant_send(struct rxm_conn *c)
 	};
 	int err, n;
 
-	/* pairs with rxm_grant_done() */
-	if (smp_load_acquire(&c->flow.granting))
-		return -EAGAIN;
 	/* receives that are posted from now on are granted by another packet */
 	WRITE_ONCE(c->flow.grant_now, false);
 	n = atomic_xchg(&c->flow.ungranted, 0);
 	rxm_hdr_format(&c->flow.grant, RXM_CREDITS, (u32)c->peer_id, 0);
 	c->flow.grant.ctrl_data = n;
-	WRITE_ONCE(c->flow.granting, true);
 	/* the peer may use the credits before the send returns */
 	atomic_add(n, &c->flow.granted);
 	err = rxm_send_packet(c, &msg, 0, 0);
@@ -270,6 +272,5 @@ int rxm_grant_send(struct rxm_conn *c)
 	atomic_sub(n, &c->flow.granted);
 	atomic_add(n, &c->flow.ungranted);
 	WRITE_ONCE(c->flow.grant_now, true);
-	WRITE_ONCE(c->flow.granting, false);
 	return err;
 }

@@ -175,6 +175,7 @@ static int rxm_ep_control(struct fi_fid *fid, int command, void *arg)
 	mutex_lock(&ep->mutex);
 	/* the work item takes the mutex, too, and reclaim may wait for it */
 	noio = memalloc_noio_save();
+	/* without kofi_ep.config: only connections use the values, which need the mutex */
 	if (command == FI_SET_VAL &&
 	    READ_ONCE(ep->base.state) != KOFI_EP_IDLE) {
 		err = -EBUSY;
@@ -232,8 +233,11 @@ static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 	u64 bufs = 0;
 
 	rcu_read_lock();
-	xa_for_each(&ep->peers.numbers, index, c)
-		bufs += READ_ONCE(c->rx.stored_bufs);
+	xa_for_each(&ep->peers.numbers, index, c) {
+		spin_lock_bh(&c->rx_lock);
+		bufs += c->rx.stored_bufs;
+		spin_unlock_bh(&c->rx_lock);
+	}
 	rcu_read_unlock();
 	return rxm_bufs_bytes(bufs);
 }

@@ -196,7 +196,10 @@ static bool rxm_rx_room(struct rxm_conn *c)
 		return false;
 	if (atomic_read(&ep->held) < max)
 		return true;
-	/* pairs with rxm_buf_idle() */
+	/*
+	 * Pairs with rxm_buf_idle(), which releases buffers of all connections: they have no
+	 * lock in common.
+	 */
 	smp_store_mb(ep->starved, true);
 	return atomic_read(&ep->held) < max;
 }

@@ -317,7 +317,8 @@ struct rxm_retry {
  * struct rxm_conn_tx - packets to send to a peer; under rxm_conn.lock
  * @queue: list of struct rxm_op that are not sent yet, in the order of their posts
  * @queued: length of @queue
- * @atomics: number of atomic operations on @rndv
+ * @atomics: number of atomic operations on @rndv. The sender, which alone adds to it, reads it
+ *	by READ_ONCE() without the lock: an answer that subtracts from it pushes
  * @ctrl: list of struct rxm_ctrl to send before @queue
  * @rndv: list of rxm_op.ctrl: transmits that wait for an answer of the peer
  * @unfinished: number of transmits off @queue that are not complete; the sender counts
@@ -338,11 +339,12 @@ struct rxm_conn_tx {
  * struct rxm_flow - credits of a connection, see credit.c
  * @on: the connection uses credits; fixed while the connection exists
  * @hold: nothing may be sent before the peer has sent a packet. The first received
- *	packet, or the timer, clears it by WRITE_ONCE() without a lock common to both,
- *	and then pushes
+ *	packet clears it under rxm_conn.rx_lock, or the timer under rxm_ep.mutex. Both
+ *	use WRITE_ONCE(), as they have no lock in common, and push after that
  * @grant_now: a receive must be granted at once if the peer is short of credits. Posts of
- *	receives set it, and the sender clears it
- * @granting: @grant is being sent; set by the sender, cleared by the completion
+ *	receives set it under rxm_conn.rx_lock, and the sender clears it. Both use
+ *	WRITE_ONCE(), as they have no lock in common
+ * @granting: @grant is being sent; under rxm_conn.lock
  * @reserve: number of credits that messages may not use; fixed before a packet is sent
  * @credits: number of the peer's receives that our packets may use; the sender takes
  *	them, and received grants add to them
@@ -373,9 +375,10 @@ struct rxm_flow {
  * @held: list of struct rxm_buf: messages that are stored, incomplete or being
  *	fetched, and atomic requests that are being answered
  * @accesses: list of struct rxm_buf that wait for a slot of the completion queue
- * @posted: number of outstanding receives below
+ * @posted: number of outstanding receives below. rxm_rx_lacks() reads @posted and @requests
+ *	by READ_ONCE() under rxm_conn.lock, as it must not take rxm_conn.rx_lock inside
  * @nr_held: number of buffers that hold a packet, and so are not posted
- * @requests: number of held buffers with a request that waits for our answer
+ * @requests: number of held buffers with a request that waits for our answer; see @posted
  * @stored: number of messages that wait for a receive
  * @stored_bufs: number of buffers of the stored messages
  * @flushed: receives below have been flushed, and none is posted again
@@ -402,16 +405,22 @@ struct rxm_conn_rx {
  * @list: entry of rxm_peers.list; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
  * @dest: entry of rxm_peers.dests, from the first post to this peer on
- * @peer: enum rxm_peer; changes under rxm_ep.mutex
+ * @peer: enum rxm_peer; changes under rxm_ep.mutex. rxm_peer_next() reads it by READ_ONCE()
+ *	under RCU, as only RXM_PEER_SELF matters there, which is fixed
  * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
- *	from RXM_IDLE under @lock alone
- * @err: positive error code that terminates the connection; the work item closes it
- * @reason: positive error code for operations that closing flushes
+ *	from RXM_IDLE under @lock alone; from and to RXM_NEW under rxm_ep.lock, too.
+ *	Received packets and refused posts read it by READ_ONCE() without a lock: if they
+ *	miss a change, closing flushes the receives, and connecting repeats the posts
+ * @err: positive error code that terminates the connection; the work item closes it. Any
+ *	context sets it by cmpxchg(), with any lock; the others use READ_ONCE()
+ * @reason: positive error code for operations that closing flushes; changes under
+ *	rxm_ep.mutex. Completions read it by READ_ONCE(), as they cannot sleep
  * @id: number of the connection in packets of the peer
  * @peer_id: number of the connection in our packets, and the peer's process above it
  * @process: process number of the peer
  * @retry: connect attempts
- * @connects: number of established connections to the peer
+ * @connects: number of established connections to the peer; changes under rxm_ep.mutex.
+ *	rxm_peer_next() reads it by READ_ONCE() under RCU, and cannot sleep
  * @region_segs: segments of a region below; 0 if the peer cannot fetch messages
  * @msg: endpoint below
  * @cq: completion queue of @msg
@@ -720,6 +729,8 @@ struct rxm_buf {
 };
 
 extern struct workqueue_struct *rxm_wq;
+
+/* Parameters of the module, which sysfs changes at any time: read them by READ_ONCE() */
 extern unsigned int rxm_rx_bufs;
 extern unsigned int rxm_held_bufs;
 extern unsigned int rxm_max_unknown;

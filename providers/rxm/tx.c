@@ -386,10 +386,12 @@ static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn,
 					  flow.grant_cqe);
+	unsigned long irq;
 
+	spin_lock_irqsave(&c->lock, irq);
 	/* @flow.grant may be used again */
-	smp_store_release(&c->flow.granting, false);
-	rxm_push(c);
+	c->flow.granting = false;
+	rxm_push_unlock(c, irq);
 }
 
 static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -419,12 +421,15 @@ static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
 {
 	int err;
 
+	c->flow.granting = true;
 	spin_unlock_irqrestore(&c->lock, *irq);
 	c->flow.grant_cqe.done = rxm_grant_done;
 	err = rxm_grant_send(c);
 	if (err)
 		err = rxm_push_refused(c, err);
 	spin_lock_irqsave(&c->lock, *irq);
+	if (err)
+		c->flow.granting = false;
 	return err;
 }
 
@@ -497,7 +502,11 @@ static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 		return true;
 	if (likely(!(op->flags & FI_FENCE)))
 		return false;
-	smp_mb();	/* the queue before @unfinished: pairs with rxm_push_idle() */
+	/*
+	 * The queue before @tx.unfinished: pairs with rxm_push_idle(). A transmit
+	 * completes without c->lock, which its completion and the posts would contend for.
+	 */
+	smp_mb();
 	return atomic_read(&c->tx.unfinished);
 }
 
@@ -551,8 +560,7 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 			budget--;
 	} while (c->tx.sender == RXM_SENDER_AGAIN && budget > 0);
 	closing = c->state != RXM_CONNECTED;
-	/* pairs with rxm_conn_quiesce(), after which the connection may be freed */
-	smp_store_release(&c->tx.sender, RXM_SENDER_NONE);
+	c->tx.sender = RXM_SENDER_NONE;
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)
 		wake_up_all(&ep->idle);
@@ -594,7 +602,11 @@ bool rxm_push_idle(struct rxm_conn *c)
 {
 	if (c->flow.on)
 		return false;
-	smp_mb();	/* the completion before the queue: see rxm_op_is_behind() */
+	/*
+	 * The completion before the queue: pairs with rxm_op_is_behind(). Each completion
+	 * below gets here, and avoids c->lock, which the posts contend for.
+	 */
+	smp_mb();
 	return list_empty_careful(&c->tx.queue) && list_empty_careful(&c->tx.ctrl);
 }
 
