@@ -2,7 +2,7 @@
 /*
  * Rendezvous: messages that the peer fetches.
  *
- * A packet names the message and its regions (region.c). When the peer has a receive, it
+ * A packet names the message and its regions (rndv_region.c). When the peer has a receive, it
  * reads the payload, and answers with the number of the message. A peer that is
  * configured to fetch nothing answers with memory of its own instead. We write the
  * payload there, and then notify the peer. The message completes when its

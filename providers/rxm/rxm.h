@@ -5,12 +5,12 @@
  * main.c	the module, discovery, fabrics, domains, memory regions
  * ep.c		endpoints: creation, options, statistics, posts of receives
  * conn.c	connections: requests, events, retries, termination
- * record.c	records of peers
+ * peer.c	records of peers
  * post.c	posts of transmits
- * op.c		completion of transmits, and their headers
  * tx.c		the order in which packets are sent
+ * tx_op.c	records of transmits: completion, headers, answers of the peer
  * rndv.c	messages that the peer fetches (rendezvous)
- * region.c	regions of these messages
+ * rndv_region.c	regions of these messages
  * atomic.c	atomic operations: requests, and their execution for peers
  * atomic_post.c	posts of atomic operations
  * rx.c		received packets, messages, rendezvous
@@ -787,7 +787,7 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
 
-/* record.c */
+/* peer.c */
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
 void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
@@ -814,7 +814,7 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
 void rxm_peers_added(struct fid_ep *fid);
 int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);
 
-/* op.c */
+/* tx_op.c */
 void rxm_op_put(struct rxm_op *op, int err);
 void rxm_op_report(struct rxm_op *op, int err);
 u64 rxm_op_id(const struct rxm_op *op);
@@ -835,7 +835,7 @@ bool rxm_push_idle(struct rxm_conn *c);
 void rxm_tx_fail(struct rxm_conn *c, int err);
 void rxm_tx_fail_list(struct list_head *ops, int err);
 
-/* region.c */
+/* rndv_region.c */
 int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op);
 int rxm_regions_end(struct rxm_op *op);
 void rxm_regions_put(struct rxm_op *op);
