@@ -250,6 +250,112 @@ static void complete_aborted(struct kunit *test)
 	}
 }
 
+#define UNSENT_N	600	/* more than the peer holds without receives */
+#define UNSENT_MS	TEST_LIMIT(300)	/* a message that is still sent arrives earlier */
+
+static bool unsent_post(struct ct_pair *p, struct ct_op *op, u32 *number, ssize_t *ret)
+{
+	*ret = ct_send(p, 0, op, number, LEN);
+	return *ret != -EAGAIN;
+}
+
+/*
+ * Send to a peer without receives until no more is accepted, the number of the message in
+ * front. Return the number of messages.
+ */
+static int unsent_send(struct ct_pair *p, struct ct_op **s, u8 *out)
+{
+	ssize_t ret = 0;
+	int n;
+
+	for (n = 0; n < UNSENT_N; n++) {
+		u32 *number = (u32 *)(out + n * LEN);
+
+		s[n] = ct_op(p);
+		*number = n;
+		if (!ct_wait(p, unsent_post(p, s[n], number, &ret), FULL_MS))
+			break;
+		KUNIT_ASSERT_EQ(p->test, ret, 0);
+	}
+	return n;
+}
+
+/*
+ * Take all messages that still arrive at the peer. Return their number; none may be a
+ * message whose send failed, unless @any.
+ */
+static int unsent_take(struct ct_pair *p, struct ct_op **s, int sent, int expected,
+		       bool any)
+{
+	struct kunit *test = p->test;
+	u8 *in = ct_buf(p, LEN);
+	struct ct_op *r;
+	int got = 0;
+
+	for (;;) {
+		u32 *number = (u32 *)in;
+		ssize_t ret;
+
+		r = ct_op(p);
+		ret = ct_recv(p, 1, r, in, LEN);
+		if (ret) {
+			KUNIT_EXPECT_EQ(test, ret, -ESHUTDOWN);
+			return got;
+		}
+		if (!ct_wait(p, ct_is_done(r), got < expected ? CT_TIMEOUT_MS :
+							UNSENT_MS) || r->wc.err)
+			return got;
+		KUNIT_ASSERT_LT(test, *number, sent);
+		if (!any)
+			KUNIT_EXPECT_EQ_MSG(test, s[*number]->wc.err, 0, "message %u",
+					    *number);
+		got++;
+	}
+}
+
+/*
+ * A peer without receives stops the flow, in TCP or in the endpoint. After an abort it gets
+ * none of the messages that wait there; after a drain it gets those that TCP has accepted.
+ */
+static void complete_unsent(struct kunit *test)
+{
+	int i, n, sent, done, got;
+	struct ct_op **s;
+	struct ct_pair *p;
+	u8 *out;
+
+	for (i = 0; i < 2; i++) {
+		const struct ct_opts opts = { .mode = CT_READ, .tx_size = 8 };
+
+		p = ct_pair_open(test, &opts);
+		if (p->info->ep_attr->protocol == FI_PROTO_IWARP)
+			kunit_skip(test, "a message without a receive ends the connection");
+		if (p->info->ep_attr->type == FI_EP_DGRAM)
+			kunit_skip(test, "a message without a receive is lost");
+		out = ct_buf(p, UNSENT_N * LEN);
+		s = ct_buf(p, UNSENT_N * sizeof(*s));
+		sent = unsent_send(p, s, out);
+		if (i)
+			ct_ep_abort(p, 0);
+		else
+			ct_ep_drain(p, 0);
+		ct_progress(p);
+		for (n = 0, done = 0; n < sent; n++)
+			done += !s[n]->wc.err;
+		got = unsent_take(p, s, sent, i || ct_on_device(p) ? 0 : done, !i);
+		kunit_info(test, "%s: %d messages, %d completed, %d arrived\n",
+			   i ? "abort" : "drain", sent, done, got);
+		if (ct_on_device(p))
+			/* what has completed has arrived */
+			KUNIT_EXPECT_LT(test, done, sent);
+		else if (i)
+			KUNIT_EXPECT_LT(test, got, done);
+		else
+			KUNIT_EXPECT_GE(test, got, done);
+		ct_pair_close(p);
+	}
+}
+
 /* Both ends come down at the same time, with work both ways. */
 static void complete_close_both(struct kunit *test)
 {
@@ -685,6 +791,7 @@ static struct kunit_case contract_complete_cases[] = {
 	KUNIT_CASE_PARAM(complete_cancelled, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_flushed, end_gen_params),
 	KUNIT_CASE(complete_aborted),
+	KUNIT_CASE(complete_unsent),
 	KUNIT_CASE_PARAM(complete_close_both, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_inject_failure, ct_mode_gen_params),
 	KUNIT_CASE(complete_inject_errors_counted),
