@@ -63,6 +63,33 @@ pingpong() {
 }
 check pingpong pingpong
 
+# Both ends are in this machine.
+perf() {	# bw | lat
+	fresh || return
+	begun 47593 tool "$1" -p sock
+	tool "$1" -p sock -S 4096 -I 100 $ADDR && wait "$server" &&
+		loaded kofi kofi_perf kofi_sock
+}
+check bw perf bw
+check lat perf lat
+
+check_all() {
+	fresh && tool check -p sock -d lo && loaded kofi kofi_perf kofi_sock
+}
+check check check_all
+
+monitor() {
+	fresh || return
+	PATH=/tmp/sbin:$PATH kofi monitor >/tmp/out &
+	job=$!
+	retry loaded kofi
+	rc=$?
+	kill $job
+	wait $job
+	return $rc
+}
+step monitor monitor
+
 # --- the block device
 
 # A target that answers some commands with an error
@@ -84,6 +111,14 @@ export_volume() {
 		loaded kofi kofi_blkt kofi_sock
 }
 check blk-export export_volume
+
+restore() {
+	fresh && tool blk export /tmp/volume --name vol0 --listen $ADDR --allow $ADDR &&
+		tool blk save /tmp/saved && tool blk unexport vol0 && fresh &&
+		tool blk restore /tmp/saved && listens 4421 && loaded kofi kofi_blkt kofi_sock &&
+		tool blk unexport vol0
+}
+check blk-restore restore
 
 # --- the file system
 
