@@ -519,6 +519,3 @@ void kofi_netlink_stop(void)
 	kofi_nl_event_stop();
 	genl_unregister_family(&kofi_nl_family);
 }
-
-/* A request for the family, such as the kofi tool's, loads the module. */
-MODULE_ALIAS_GENL_FAMILY(KOFI_FAMILY_NAME);

@@ -7,13 +7,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,16 +156,6 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
-void load_module(const char *module)
-{
-	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
-	int status;
-	pid_t pid;
-
-	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
-		waitpid(pid, &status, 0);
 }
 
 int main(int argc, char **argv)

@@ -10,10 +10,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kofi.h"
 #include "nl.h"
@@ -320,6 +323,16 @@ int nl_join(struct nl *nl, const char *family, const char *group)
 	return 0;
 }
 
+void load_module(const char *module)
+{
+	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
+	int status;
+	pid_t pid;
+
+	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
+		waitpid(pid, &status, 0);
+}
+
 struct nl *nl_open(const char *family, const char *module)
 {
 	struct nl *nl = calloc(1, sizeof(*nl));
@@ -339,6 +352,10 @@ struct nl *nl_open(const char *family, const char *module)
 	mnl_socket_setsockopt(nl->sock, NETLINK_CAP_ACK, &on, sizeof(on));
 
 	err = nl_find_family(nl, family);
+	if (err == -ENOENT && !geteuid()) {
+		load_module(module);
+		err = nl_find_family(nl, family);
+	}
 	if (!err)
 		return nl;
 	if (err == -ENOENT)

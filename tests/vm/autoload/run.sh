@@ -132,12 +132,18 @@ mounted() {
 }
 check mount-9p mounted
 
-# --- users without privileges load nothing, nor start modprobe
+# --- users without privileges load nothing, and discovery starts no modprobe for them
 
 user() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 in_userns() { user busybox unshare -U -r "$@"; }
 
 unprivileged() {	# HOW
+	fresh || return
+	for cmd in info list stat monitor; do
+		"$1" kofi $cmd >/tmp/out 2>&1 && return 1
+		cat /tmp/out
+		grep "the kernel module kofi is not loaded" /tmp/out && loaded || return
+	done
 	fresh && load kofi || return
 	for cmd in info "info -p sock" "info -p bogus" "info -t FI_EP_RDM" list stat; do
 		# shellcheck disable=SC2086
