@@ -37,6 +37,7 @@ enum kblk_state {
 	KBLK_FAILED,
 };
 
+struct crypto_shash;
 struct kblk_disk;
 struct kblk_login;
 struct kblk_queue;
@@ -65,6 +66,8 @@ struct kblk_rx {
  * @lost: completion of sends that are reported only if they fail
  * @held: started request with a command that has not been sent
  * @login: messages of the login, until it has succeeded
+ * @hello: private data of the connection request
+ * @accept: private data of the target's acceptance
  * @polled: the block layer polls the queue
  * @beat: last beat of @notes that was checked
  * @beat_at: time of that check, in jiffies
@@ -80,6 +83,8 @@ struct kblk_queue {
 	struct kofi_cqe		lost;
 	struct kblk_rq		*held;
 	struct kblk_login	*login;
+	struct kblk_hello	hello;
+	struct kblk_accept	accept;
 	bool			polled;
 	__le64			beat;
 	unsigned long		beat_at;
@@ -126,6 +131,8 @@ struct kblk_rq {
  * @volume: name of the volume at the target
  * @provider: provider of the endpoints
  * @host: name of this machine for the target
+ * @identity: name that this machine proves to the target; empty: no authentication
+ * @key: description of the key of @identity; empty: no authentication
  * @uuid: required UUID of the volume; null: any
  * @queues: number of connections for interrupts
  * @polled: number of connections for polled requests
@@ -140,6 +147,8 @@ struct kblk_options {
 	char			volume[KBLK_TEXT];
 	char			provider[KBLK_TEXT];
 	char			host[KBLK_TEXT];
+	char			identity[KBLK_TEXT];
+	char			key[KBLK_TEXT];
 	uuid_t			uuid;
 	unsigned int		queues;
 	unsigned int		polled;
@@ -195,6 +204,7 @@ struct kblk_cache {
  * @opt: options of the mapping
  * @net: network namespace of the target's address
  * @session: identity of this disk for the target
+ * @hmac: transformation for the proofs of logins, or NULL without authentication
  * @attempt: number of the attempt to connect
  * @deadline: deadline of the attempt, in jiffies
  * @index: number in the device's name
@@ -242,6 +252,7 @@ struct kblk_disk {
 	struct kblk_options	opt;
 	struct net		*net;
 	u8			session[8];
+	struct crypto_shash	*hmac;
 	u32			attempt;
 	unsigned long		deadline;
 	int			index;
@@ -302,9 +313,10 @@ bool kblk_requeue(struct request *rq, void *data);
 
 /* login.c */
 u32 kblk_features(const struct kblk_disk *d);
-int kblk_accepted(struct kblk_disk *d, const void *data, size_t len);
+int kblk_accepted(struct kblk_queue *q, const void *data, size_t len);
 int kblk_rejected(struct kblk_disk *d, const struct fi_eq_err_entry *e);
 int kblk_login(struct kblk_queue *q);
+void kblk_login_free(struct kblk_queue *q);
 
 /* connect.c */
 extern struct workqueue_struct *kblk_wq;
@@ -316,6 +328,9 @@ void kblk_live(struct kblk_disk *d);
 bool kblk_late(const struct kblk_disk *d);
 unsigned int kblk_left_ms(const struct kblk_disk *d);
 void kblk_recover(struct work_struct *work);
+
+/* config.c */
+extern struct key *kblk_keys;
 
 /* disk.c */
 struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,

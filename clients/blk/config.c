@@ -10,12 +10,17 @@
 #include <linux/capability.h>
 #include <linux/configfs.h>
 #include <linux/inet.h>
+#include <linux/key.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/kofi/version.h>
 
+#include "auth.h"
 #include "blk.h"
+
+/* Keyring of the keys that mappings name */
+struct key *kblk_keys;
 
 /* names this load of the module, if the administrator knows nothing better */
 static u64 kblk_host;
@@ -105,6 +110,13 @@ CONFIGFS_ATTR(kblk_, provider);
 KBLK_STORE_TEXT(host)
 KBLK_SHOW(host, "%s")
 CONFIGFS_ATTR(kblk_, host);
+KBLK_STORE_TEXT(identity)
+KBLK_SHOW(identity, "%s")
+CONFIGFS_ATTR(kblk_, identity);
+/* The description of the key; the key itself is in the keyring. */
+KBLK_STORE_TEXT(key)
+KBLK_SHOW(key, "%s")
+CONFIGFS_ATTR(kblk_, key);
 
 static ssize_t kblk_uuid_show(struct config_item *item, char *page)
 {
@@ -177,6 +189,7 @@ static int kblk_enable(struct kblk_item *k)
 	int err;
 
 	if (!*k->opt.addr || !*k->opt.volume ||
+	    !*k->opt.identity != !*k->opt.key ||
 	    k->opt.queues + k->opt.polled > KBLK_QUEUES)
 		return -EINVAL;
 	if (strlen(k->opt.volume) > KBLK_NAME_LEN)
@@ -264,6 +277,8 @@ static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_volume,
 	&kblk_attr_provider,
 	&kblk_attr_host,
+	&kblk_attr_identity,
+	&kblk_attr_key,
 	&kblk_attr_uuid,
 	&kblk_attr_queues,
 	&kblk_attr_polled,
@@ -338,11 +353,19 @@ static int __init kblk_init(void)
 	kblk_wq = alloc_workqueue("kofi_blk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kblk_wq)
 		return -ENOMEM;
+	kblk_keys = kblk_keyring(".kofi_blk");
+	if (IS_ERR(kblk_keys)) {
+		err = PTR_ERR(kblk_keys);
+		goto destroy;
+	}
 	config_group_init(&kblk_subsystem.su_group);
 	mutex_init(&kblk_subsystem.su_mutex);
 	err = configfs_register_subsystem(&kblk_subsystem);
-	if (err)
-		destroy_workqueue(kblk_wq);
+	if (!err)
+		return 0;
+	key_put(kblk_keys);
+destroy:
+	destroy_workqueue(kblk_wq);
 	return err;
 }
 
@@ -351,6 +374,7 @@ static void __exit kblk_exit(void)
 	configfs_unregister_subsystem(&kblk_subsystem);
 	kblk_disk_wait();
 	destroy_workqueue(kblk_wq);
+	key_put(kblk_keys);
 	/* the context that freed the last disk may still run code of this module */
 	synchronize_rcu_tasks();
 }

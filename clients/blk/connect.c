@@ -189,25 +189,26 @@ static int kblk_queue_wait(struct kblk_queue *q)
 	/* the connection of another queue has been lost */
 	if (event != FI_CONNECTED || ev.cm.fid != &q->ep->fid)
 		return -ECONNRESET;
-	return kblk_accepted(d, ev.cm.data, n - sizeof(ev.cm));
+	return kblk_accepted(q, ev.cm.data, n - sizeof(ev.cm));
 }
 
 static int kblk_queue_connect(struct kblk_queue *q)
 {
 	struct kblk_disk *d = q->disk;
-	const struct kblk_hello hello = {
+	int err;
+
+	q->hello = (struct kblk_hello) {
 		.magic = cpu_to_le32(KBLK_MAGIC),
 		.version = cpu_to_le16(KBLK_VERSION),
 		.oldest = cpu_to_le16(KBLK_OLDEST),
 		.features = cpu_to_le32(kblk_features(d)),
 		.depth = cpu_to_le16(KBLK_TAGS),
 	};
-	int err;
-
 	err = kblk_queue_open(q);
 	if (err)
 		return err;
-	err = fi_connect(q->ep, d->info->dest_addr, &hello, sizeof(hello));
+	err = fi_connect(q->ep, d->info->dest_addr, &q->hello,
+			 sizeof(q->hello));
 	if (err)
 		return err;
 	err = kblk_queue_wait(q);
@@ -326,8 +327,7 @@ void kblk_disconnect(struct kblk_disk *d)
 		if (q->cq)
 			fi_close(&q->cq->fid);
 		q->cq = NULL;
-		kfree(q->login);
-		q->login = NULL;
+		kblk_login_free(q);
 	}
 	if (d->domain)
 		fi_close(&d->domain->fid);

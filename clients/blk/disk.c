@@ -4,6 +4,7 @@
  * determine the limits. If a volume is unmapped while a program has the disk open, the
  * disk keeps its name until the program closes it. Its requests fail.
  */
+#include <crypto/hash.h>
 #include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/idr.h>
@@ -17,6 +18,7 @@
 #include <linux/uuid.h>
 #include <linux/wait_bit.h>
 
+#include "auth.h"
 #include "blk.h"
 
 #define KBLK_IO_OPT_MAX	SZ_4M	/* limit of io_opt in bytes; see kblk_io_opt() */
@@ -35,6 +37,7 @@ static void kblk_disk_free(struct kblk_disk *d)
 	if (d->cache)
 		kblk_cache_put(d->cache);
 	put_net(d->net);
+	crypto_free_shash(d->hmac);
 	kfree(d);
 	if (index >= 0)
 		ida_free(&kblk_ida, index);
@@ -230,6 +233,23 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 	put_unaligned_le64(siphash(name, strlen(name), &key), d->session);
 }
 
+/*
+ * Allocate the transformation once: a new one may load a module, which takes memory that may
+ * be available only after this disk has written.
+ */
+static int kblk_disk_hmac(struct kblk_disk *d)
+{
+	struct crypto_shash *hmac;
+
+	if (!*d->opt.key)
+		return 0;
+	hmac = crypto_alloc_shash(KBLK_HMAC, 0, 0);
+	if (IS_ERR(hmac))
+		return PTR_ERR(hmac);
+	d->hmac = hmac;
+	return 0;
+}
+
 /* A path to the target may have returned: connect now rather than after the delay. */
 static void kblk_domain_add(struct kofi_client *client,
 			    const struct kofi_domain_id *id)
@@ -279,6 +299,8 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	err = d->index;
 	if (err >= 0)
 		err = kblk_disk_queues(d);
+	if (!err)
+		err = kblk_disk_hmac(d);
 	if (!err)
 		err = kblk_connect(d);
 	/* the target is busy until it has closed an earlier mapping */

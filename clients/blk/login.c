@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The login of a connection. The private data agree on a version and on features.
- * Messages follow: the client sends the first, the target the last. An exchange for
- * mutual authentication belongs into kblk_login().
+ * Messages follow: the client sends the first, the target the last.
+ *
+ * If the mapping has a key, both sides prove that they have it: the client after the
+ * target's challenge, then the target with its welcome. A target without the proof is not
+ * used. So an attacker who removes the authentication from the messages gets no connection.
  */
 #include <linux/completion.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 
+#include "auth.h"
 #include "blk.h"
-#include "login.h"
 
 /**
  * struct kblk_login - messages of a login
@@ -18,6 +22,7 @@
  * @parts: completions of @in and @out that are outstanding
  * @err: an error of either, or 0
  * @len: bytes of @answer
+ * @script: transcript for the proofs, or NULL without authentication
  * @request: the client's message
  * @answer: the target's message
  */
@@ -28,6 +33,7 @@ struct kblk_login {
 	atomic_t		parts;
 	int			err;
 	size_t			len;
+	struct kblk_script	*script;
 	/* written by a device, so in no cache line with anything else */
 	u8			request[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
 	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
@@ -46,14 +52,15 @@ u32 kblk_features(const struct kblk_disk *d)
 
 /**
  * kblk_accepted - check private data of an accepted connection
- * @d: disk of the connection
+ * @q: queue of the connection
  * @data: private data
  * @len: bytes of @data
  *
  * Return: 0 or a negative error code.
  */
-int kblk_accepted(struct kblk_disk *d, const void *data, size_t len)
+int kblk_accepted(struct kblk_queue *q, const void *data, size_t len)
 {
+	struct kblk_disk *d = q->disk;
 	const struct kblk_accept *a = data;
 
 	if (len < sizeof(*a) || a->magic != cpu_to_le32(KBLK_MAGIC) ||
@@ -61,6 +68,7 @@ int kblk_accepted(struct kblk_disk *d, const void *data, size_t len)
 	    le16_to_cpu(a->version) > KBLK_VERSION ||
 	    le32_to_cpu(a->features) & ~kblk_features(d))
 		return -EPROTO;
+	q->accept = *a;
 	d->features = le32_to_cpu(a->features);
 	return 0;
 }
@@ -301,24 +309,138 @@ static void kblk_request(struct kblk_queue *q)
 		kblk_add_field(head, KBLK_FIELD_NOTES, &notes, sizeof(notes));
 }
 
+/* ------------------------------------------------------------- authentication */
+
+/* Begin the transcript with the request. */
+static int kblk_auth_begin(struct kblk_queue *q)
+{
+	const struct kblk_options *opt = &q->disk->opt;
+	struct kblk_login *l = q->login;
+	struct kblk_login_head *head = (void *)l->request;
+	u8 nonce[KBLK_NONCE_LEN];
+
+	l->script = kvzalloc(sizeof(*l->script), GFP_NOIO);
+	if (!l->script)
+		return -ENOMEM;
+	get_random_bytes(nonce, sizeof(nonce));
+	kblk_add_field(head, KBLK_FIELD_IDENTITY | KBLK_FIELD_MUST, opt->identity,
+		       strlen(opt->identity));
+	kblk_add_field(head, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce,
+		       sizeof(nonce));
+	kblk_script_begin(l->script, &q->hello, &q->accept);
+	return kblk_script_add(l->script, head, le16_to_cpu(head->len));
+}
+
+/* Compute the proof of a side; log the error of the key for the administrator. */
+static int kblk_auth_prove(struct kblk_disk *d, struct kblk_script *s,
+			   unsigned int role, u8 *mac)
+{
+	int err = kblk_prove(d->hmac, kblk_keys, d->opt.key, s, role, mac);
+
+	if (err)
+		pr_err_ratelimited("kofi_blk: key %s for %s cannot be used: error %d\n",
+				   d->opt.key, d->opt.addr, err);
+	return err;
+}
+
+static int kblk_auth_failed(const struct kblk_disk *d)
+{
+	pr_err_ratelimited("kofi_blk: %s does not prove that it has key %s\n",
+			   d->opt.addr, d->opt.key);
+	return -EKEYREJECTED;
+}
+
+/* Answer the target's challenge, if it is one, and receive the next message. */
+static int kblk_auth_answer(struct kblk_queue *q)
+{
+	static const struct kblk_rule rules[] = {
+		{ KBLK_FIELD_NONCE, KBLK_NONCE_LEN, KBLK_NONCE_LEN },
+	};
+	struct kblk_login *l = q->login;
+	struct kblk_login_head *head = (void *)l->answer;
+	u8 nonce[KBLK_NONCE_LEN], mac[KBLK_PROOF_LEN] = {};
+	size_t len;
+	int err;
+
+	if (l->len < sizeof(*head))
+		return -EPROTO;
+	if (head->type == cpu_to_le16(KBLK_LOGIN_REFUSED))
+		return 0;
+	if (head->type != cpu_to_le16(KBLK_LOGIN_CHALLENGE))
+		return kblk_auth_failed(q->disk);
+	err = kblk_read_fields(head, l->len, rules, ARRAY_SIZE(rules), nonce);
+	if (err)
+		return err;
+	err = kblk_script_add(l->script, head, l->len);
+	if (err)
+		return err;
+	head = (void *)l->request;
+	kblk_message(head, KBLK_LOGIN_PROOF);
+	kblk_add_field(head, KBLK_FIELD_PROOF | KBLK_FIELD_MUST, mac,
+		       sizeof(mac));
+	len = le16_to_cpu(head->len) - sizeof(mac);
+	err = kblk_script_add(l->script, head, len);
+	if (err)
+		return err;
+	err = kblk_auth_prove(q->disk, l->script, KBLK_ROLE_CLIENT, mac);
+	if (err)
+		return err;
+	memcpy(l->request + len, mac, sizeof(mac));
+	err = kblk_script_add(l->script, mac, sizeof(mac));
+	if (err)
+		return err;
+	return kblk_exchange(q);
+}
+
+/* Check the proof of a welcome, which covers all of the login. */
+static int kblk_auth_check(struct kblk_disk *d, const struct kblk_login *l)
+{
+	const struct kblk_login_head *head = (void *)l->answer;
+	const u8 *proof = kblk_last_proof(head, l->len);
+	u8 mac[KBLK_PROOF_LEN];
+	int err;
+
+	if (!proof)
+		return kblk_auth_failed(d);
+	err = kblk_script_add(l->script, head, l->len - KBLK_PROOF_LEN);
+	if (err)
+		return err;
+	err = kblk_auth_prove(d, l->script, KBLK_ROLE_TARGET, mac);
+	if (err)
+		return err;
+	return crypto_memneq(mac, proof, sizeof(mac)) ? kblk_auth_failed(d) : 0;
+}
+
+/* --------------------------------------------------------------------- results */
+
+/* A welcome without authentication has no proof: the field is an unknown one then. */
 static int kblk_take_welcome(struct kblk_disk *d, const struct kblk_login *l)
 {
+	struct kblk_full_welcome {
+		struct kblk_news	news;
+		u8			proof[KBLK_PROOF_LEN];
+	} got = {};
 	static const struct kblk_rule rules[] = {
 		{ KBLK_FIELD_WELCOME, sizeof(struct kblk_welcome),
 		  sizeof(struct kblk_welcome), .grows = true,
-		  .at = offsetof(struct kblk_news, w) },
+		  .at = offsetof(struct kblk_full_welcome, news.w) },
 		{ KBLK_FIELD_STABLE, 0, sizeof_field(struct kblk_news, stable),
 		  .grows = true, .optional = true,
-		  .at = offsetof(struct kblk_news, stable) },
+		  .at = offsetof(struct kblk_full_welcome, news.stable) },
+		{ KBLK_FIELD_PROOF, KBLK_PROOF_LEN, KBLK_PROOF_LEN,
+		  .at = offsetof(struct kblk_full_welcome, proof) },
 	};
-	struct kblk_news news = {};
-	int err;
+	unsigned int nr = ARRAY_SIZE(rules) - !l->script;
+	int err = 0;
 
-	err = kblk_read_fields((void *)l->answer, l->len, rules,
-			       ARRAY_SIZE(rules), &news);
+	if (l->script)
+		err = kblk_auth_check(d, l);
 	if (err)
 		return err;
-	return kblk_welcomed(d, &news);
+	err = kblk_read_fields((void *)l->answer, l->len, rules, nr, &got);
+	if (err)
+		return err;
+	return kblk_welcomed(d, &got.news);
 }
 
 static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)
@@ -341,8 +463,8 @@ static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)
  * @q: a queue that has just been connected
  *
  * Context: process, may sleep.
- * Return: 0; -EBUSY if an earlier attempt is still ending at the target; or another
- * negative error code.
+ * Return: 0; -EBUSY if an earlier attempt is still ending at the target; -EKEYREJECTED if the
+ * target does not prove that it has the key of the mapping; or another negative error code.
  */
 int kblk_login(struct kblk_queue *q)
 {
@@ -357,7 +479,12 @@ int kblk_login(struct kblk_queue *q)
 	l->in.done = kblk_login_in;
 	l->out.done = kblk_login_out;
 	kblk_request(q);
+	err = *q->disk->opt.key ? kblk_auth_begin(q) : 0;
+	if (err)
+		return err;
 	err = kblk_exchange(q);
+	if (!err && l->script)
+		err = kblk_auth_answer(q);
 	if (err)
 		return err;
 	head = (void *)l->answer;
@@ -375,9 +502,19 @@ int kblk_login(struct kblk_queue *q)
 				   q->disk->opt.addr);
 		return -EPROTONOSUPPORT;
 	}
-	if (!err) {
-		kfree(l);
-		q->login = NULL;
-	}
+	if (!err)
+		kblk_login_free(q);
 	return err;
+}
+
+/**
+ * kblk_login_free - free the messages of a login
+ * @q: a queue that has logged in, or without an endpoint
+ */
+void kblk_login_free(struct kblk_queue *q)
+{
+	if (q->login)
+		kvfree(q->login->script);
+	kfree(q->login);
+	q->login = NULL;
 }

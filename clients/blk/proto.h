@@ -116,11 +116,17 @@ static_assert(sizeof(struct kblk_refusal) == 12);
 #define KBLK_LOGIN_ROUNDS	8	/* messages of the client at most */
 #define KBLK_LOGIN_MS		10000	/* from the connection to the welcome */
 #define KBLK_HOST_LEN		63
+#define KBLK_IDENTITY_LEN	63
+#define KBLK_NONCE_LEN		32
+#define KBLK_PROOF_LEN		32	/* of HMAC-SHA-256 */
 
 enum kblk_login_type {
-	KBLK_LOGIN_REQUEST = 1,	/* of the client: SESSION, VOLUME, HOST, UUID, NOTES */
-	KBLK_LOGIN_WELCOME,	/* of the target, the last one: WELCOME, STABLE */
+	/* of the client: SESSION, VOLUME, HOST, UUID, NOTES, IDENTITY, NONCE */
+	KBLK_LOGIN_REQUEST = 1,
+	KBLK_LOGIN_WELCOME,	/* of the target, the last one: WELCOME, STABLE, PROOF */
 	KBLK_LOGIN_REFUSED,	/* of the target, the last one: REASON */
+	KBLK_LOGIN_CHALLENGE,	/* of the target, answer to a request with IDENTITY: NONCE */
+	KBLK_LOGIN_PROOF,	/* of the client, answer to a challenge: PROOF */
 };
 
 /**
@@ -149,6 +155,9 @@ enum kblk_field_id {
 	KBLK_FIELD_REASON,	/* enum kblk_reason, 2 bytes */
 	KBLK_FIELD_NOTES,	/* struct kblk_memory, for struct kblk_notes; may be missing */
 	KBLK_FIELD_STABLE,	/* earlier incarnations of which all is stable, 8 bytes each */
+	KBLK_FIELD_IDENTITY,	/* name that the client proves, 1 to KBLK_IDENTITY_LEN bytes */
+	KBLK_FIELD_NONCE,	/* KBLK_NONCE_LEN random bytes */
+	KBLK_FIELD_PROOF,	/* KBLK_PROOF_LEN bytes, the last field */
 };
 
 /**
@@ -183,6 +192,35 @@ struct kblk_session {
 };
 
 static_assert(sizeof(struct kblk_session) == 16);
+
+/*
+ * Authentication. If a request has IDENTITY and NONCE, the target answers with a challenge,
+ * the client with its proof, and the target with a welcome that has the target's proof as
+ * its last field. A proof is the HMAC-SHA-256 of the transcript, by the key of the identity.
+ * The transcript is struct kblk_agreement, then all messages of the login in their order, as
+ * they have been sent. Of the message with the proof, it has all bytes before the proof's
+ * value.
+ */
+#define KBLK_LABEL		"kofi_blk login 2"	/* 16 bytes, without the NUL */
+#define KBLK_ROLE_CLIENT	1
+#define KBLK_ROLE_TARGET	2
+#define KBLK_LOGIN_PROVEN	4	/* messages of a login with proofs */
+
+/**
+ * struct kblk_agreement - beginning of the transcript that a proof covers
+ * @label: KBLK_LABEL, without the NUL
+ * @role: side that makes the proof: KBLK_ROLE_CLIENT or KBLK_ROLE_TARGET
+ * @hello: private data of the connection request, without bytes behind the structure
+ * @accept: private data of the acceptance, without bytes behind the structure
+ */
+struct kblk_agreement {
+	__u8			label[16];
+	__le32			role;
+	struct kblk_hello	hello;
+	struct kblk_accept	accept;
+};
+
+static_assert(sizeof(struct kblk_agreement) == 48);
 
 #define KBLK_STABLE	8	/* earlier incarnations in a welcome at most */
 

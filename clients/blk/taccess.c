@@ -2,9 +2,14 @@
 /*
  * Access: the clients that a volume's list admits, and the volumes that a port has.
  *
+ * A list has addresses, or identities. With identities, all clients of the volume must
+ * authenticate. The two kinds are not mixed: an address in such a list would admit clients
+ * without authentication.
+ *
  * A volume without a list admits no client, and a port without a link to a volume does
  * not reach it. kblkt_lock protects lists and links, which change at any time.
  */
+#include <linux/ctype.h>
 #include <linux/inet.h>
 #include <linux/ipv6.h>
 #include <linux/nsproxy.h>
@@ -37,6 +42,11 @@ ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page)
 	ssize_t len = 0;
 	unsigned int i;
 
+	for (i = 0; i < a->nr_ids; i++)
+		len += sysfs_emit_at(page, len, "id:%s=%s\n", a->ids[i].name,
+				     a->ids[i].key);
+	if (len)
+		return len;
 	if (!a->nr)
 		return sysfs_emit(page, "%s\n", a->all ? "all" : "none");
 	for (i = 0; i < a->nr; i++) {
@@ -81,9 +91,42 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 	return n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
 }
 
+/* Words that are logged and listed */
+static bool kblkt_word(const char *word, size_t room)
+{
+	const char *s;
+
+	for (s = word; *s; s++)
+		if (!isascii(*s) || !isgraph(*s) || *s == '=')
+			return false;
+	return s > word && s < word + room;
+}
+
+/* NAME=DESCRIPTION; each name once */
+static int kblkt_parse_id(char *name, struct kblkt_allow *a)
+{
+	struct kblkt_identity *id = &a->ids[a->nr_ids];
+	char *key = strchr(name, '=');
+	unsigned int i;
+
+	if (!key)
+		return -EINVAL;
+	*key++ = '\0';
+	if (!kblkt_word(name, sizeof(id->name)) ||
+	    !kblkt_word(key, sizeof(id->key)))
+		return -EINVAL;
+	for (i = 0; i < a->nr_ids; i++)
+		if (!strcmp(a->ids[i].name, name))
+			return -EINVAL;
+	strscpy(id->name, name);
+	strscpy(id->key, key);
+	a->nr_ids++;
+	return 0;
+}
+
 /**
  * kblkt_allow_parse - read an access list
- * @text: "10.0.0.0/24,fe80::1%eth0", "all" or "none"; modified
+ * @text: "10.0.0.0/24,fe80::1%eth0", "id:host1=kofi:host1", "all" or "none"; modified
  * @a: the list, zeroed by the caller
  *
  * Return: 0 or a negative error code.
@@ -101,13 +144,16 @@ int kblkt_allow_parse(char *text, struct kblkt_allow *a)
 		return 0;
 	}
 	while ((word = strsep(&text, ",\n"))) {
-		if (a->nr == KBLKT_ALLOW)
+		if (a->nr + a->nr_ids == KBLKT_ALLOW)
 			return -ENOSPC;
-		err = kblkt_parse_net(word, &a->nets[a->nr++]);
+		if (!strncmp(word, "id:", 3))
+			err = kblkt_parse_id(word + 3, a);
+		else
+			err = kblkt_parse_net(word, &a->nets[a->nr++]);
 		if (err)
 			return err;
 	}
-	return 0;
+	return a->nr && a->nr_ids ? -EINVAL : 0;
 }
 
 static bool kblkt_in_net(const struct kblkt_net *n, const struct sockaddr *sa)
@@ -130,16 +176,38 @@ static bool kblkt_in_net(const struct kblkt_net *n, const struct sockaddr *sa)
 }
 
 /**
- * kblkt_allowed - whether a volume's list admits a client
+ * kblkt_allowed_key - key of an identity
  * @v: the volume
- * @sa: address of the client
+ * @identity: name that a client states
  *
  * Context: holds kblkt_lock.
+ * Return: description of the key; or NULL if the volume's list lacks the identity.
  */
-bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa)
+const char *kblkt_allowed_key(const struct kblkt_volume *v, const char *identity)
 {
 	unsigned int i;
 
+	for (i = 0; i < v->allow.nr_ids; i++)
+		if (!strcmp(v->allow.ids[i].name, identity))
+			return v->allow.ids[i].key;
+	return NULL;
+}
+
+/**
+ * kblkt_allowed - whether a volume's list admits a client
+ * @v: the volume
+ * @sa: address of the client
+ * @identity: name that the client has proven; empty without authentication
+ *
+ * Context: holds kblkt_lock.
+ */
+bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa,
+		   const char *identity)
+{
+	unsigned int i;
+
+	if (*identity)
+		return kblkt_allowed_key(v, identity);
 	for (i = 0; i < v->allow.nr; i++)
 		if (kblkt_in_net(&v->allow.nets[i], sa))
 			return true;
@@ -222,13 +290,15 @@ void kblkt_link_del(struct kblkt_port *p, struct kblkt_volume *v)
  * @p: port of the connection
  * @name: name of the volume, KBLK_NAME_LEN bytes
  * @sa: address of the client
+ * @identity: name that the client states or has proven; empty without authentication
  * @why: reason of a refusal, for the log: the client learns only that it is not admitted
  *
  * Context: holds kblkt_lock.
  * Return: the volume, which is enabled, or NULL.
  */
 struct kblkt_volume *kblkt_find(const struct kblkt_port *p, const char *name,
-				const struct sockaddr *sa, const char **why)
+				const struct sockaddr *sa, const char *identity,
+				const char **why)
 {
 	struct kblkt_volume *v;
 
@@ -237,8 +307,10 @@ struct kblkt_volume *kblkt_find(const struct kblkt_port *p, const char *name,
 			continue;
 		if (!kblkt_link(p, v))
 			*why = "volume not linked to the port";
-		else if (!kblkt_allowed(v, sa))
-			*why = "address not in the volume's list";
+		else if (!kblkt_allowed(v, sa, identity))
+			*why = *identity ? "identity not in the volume's list" :
+			       v->allow.nr_ids ? "no authentication" :
+			       "address not in the volume's list";
 		else
 			return v;
 		return NULL;

@@ -6,6 +6,7 @@
  * taccess.c	access lists of volumes, and the volumes of a port
  * tconn.c	accepting and closing of connections
  * tlogin.c	the login of a connection, which selects a volume
+ * tauth.c	proofs of logins
  * tio.c	commands of a connection
  * tfile.c	volumes that are regular files
  * tnotes.c	unsolicited notes to clients
@@ -40,6 +41,7 @@
 #define KBLKT_WATCH	(HZ / 2)	/* between two checks of connections */
 #define KBLKT_LONG	24	/* log2 of bytes: larger commands would be answered too late */
 
+struct kblk_script;
 struct kblkt_conn;
 struct kblkt_login;
 
@@ -61,15 +63,29 @@ struct kblkt_net {
 };
 
 /**
- * struct kblkt_allow - an access list
+ * struct kblkt_identity - a client that authenticates
+ * @name: name that the client proves
+ * @key: description of its key
+ */
+struct kblkt_identity {
+	char			name[KBLK_IDENTITY_LEN + 1];
+	char			key[KBLK_TEXT];
+};
+
+/**
+ * struct kblkt_allow - an access list, of addresses or of identities
  * @all: admit every address
  * @nr: entries of @nets
  * @nets: addresses to admit
+ * @nr_ids: entries of @ids; if not 0, @nr is 0, and all clients must authenticate
+ * @ids: identities to admit
  */
 struct kblkt_allow {
 	bool			all;
 	unsigned int		nr;
 	struct kblkt_net	nets[KBLKT_ALLOW];
+	unsigned int		nr_ids;
+	struct kblkt_identity	ids[KBLKT_ALLOW];
 };
 
 /* Counters of answered and of failed commands */
@@ -309,6 +325,10 @@ struct kblkt_notes {
  * @login: messages of its login
  * @session: session of the client; 0 until @volume is set
  * @host: name that the client gave for its machine; may be empty
+ * @identity: name that the client has proven; empty without authentication; set together
+ *	with @volume
+ * @hello: private data of the connection request
+ * @accept: private data of the acceptance
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
  * @began: time when it was accepted, in jiffies
  * @notes: unsolicited notes to the client
@@ -343,6 +363,9 @@ struct kblkt_conn {
 	struct kblkt_login	*login;
 	struct kblk_session	session;
 	char			host[KBLK_HOST_LEN + 1];
+	char			identity[KBLK_IDENTITY_LEN + 1];
+	struct kblk_hello	hello;
+	struct kblk_accept	accept;
 	u32			features;
 	unsigned long		began;
 	struct kblkt_notes	notes;
@@ -384,13 +407,16 @@ void kblkt_stable_set(const uuid_t *uuid, const __le64 *list, unsigned int nr);
 /* taccess.c */
 ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page);
 int kblkt_allow_parse(char *text, struct kblkt_allow *a);
-bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa);
+bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa,
+		   const char *identity);
+const char *kblkt_allowed_key(const struct kblkt_volume *v, const char *identity);
 bool kblkt_same_addr(const struct sockaddr_storage *a,
 		     const struct sockaddr_storage *b);
 int kblkt_link_add(struct kblkt_port *p, struct kblkt_volume *v);
 void kblkt_link_del(struct kblkt_port *p, struct kblkt_volume *v);
 struct kblkt_volume *kblkt_find(const struct kblkt_port *p, const char *name,
-				const struct sockaddr *sa, const char **why);
+				const struct sockaddr *sa, const char *identity,
+				const char **why);
 
 /* tio.c */
 int kblkt_io_alloc(struct kblkt_conn *c);
@@ -405,6 +431,13 @@ struct file *kblkt_file_open(const struct kblkt_volume *v);
 bool kblkt_file_sparse(const struct file *file);
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
 void kblkt_file_work(struct work_struct *work);
+
+/* tauth.c */
+int kblkt_auth_init(void);
+int kblkt_auth_use(void);
+void kblkt_auth_exit(void);
+int kblkt_auth_prove(const char *key, struct kblk_script *s, unsigned int role,
+		     u8 *mac);
 
 /* tlogin.c */
 int kblkt_login_start(struct kblkt_conn *c);

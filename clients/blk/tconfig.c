@@ -228,7 +228,8 @@ static ssize_t kblkt_volume_allow_show(struct config_item *item, char *page)
 
 static bool kblkt_denied(const struct kblkt_conn *c)
 {
-	return !kblkt_allowed(c->volume, (const struct sockaddr *)&c->peer);
+	return !kblkt_allowed(c->volume, (const struct sockaddr *)&c->peer,
+			      c->identity);
 }
 
 /* All entries at a time. A client that is not among them any longer is fenced. */
@@ -245,6 +246,8 @@ static ssize_t kblkt_volume_allow_store(struct config_item *item,
 	allow = kzalloc(sizeof(*allow), GFP_KERNEL);
 	text = kstrndup(page, len, GFP_KERNEL);
 	err = allow && text ? kblkt_allow_parse(text, allow) : -ENOMEM;
+	if (!err && allow->nr_ids)
+		err = kblkt_auth_use();
 	if (!err) {
 		mutex_lock(&kblkt_lock);
 		v->allow = *allow;
@@ -883,6 +886,9 @@ static int __init kblkt_init(void)
 	kblkt_wq = alloc_workqueue("kofi_blkt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kblkt_wq)
 		return -ENOMEM;
+	err = kblkt_auth_init();
+	if (err)
+		goto destroy;
 	config_group_init(&kblkt_subsystem.su_group);
 	mutex_init(&kblkt_subsystem.su_mutex);
 	config_group_init_type_name(&kblkt_volumes_group, "volumes",
@@ -894,8 +900,11 @@ static int __init kblkt_init(void)
 	configfs_add_default_group(&kblkt_ports_group,
 				   &kblkt_subsystem.su_group);
 	err = configfs_register_subsystem(&kblkt_subsystem);
-	if (err)
-		destroy_workqueue(kblkt_wq);
+	if (!err)
+		return 0;
+	kblkt_auth_exit();
+destroy:
+	destroy_workqueue(kblkt_wq);
 	return err;
 }
 
@@ -904,6 +913,7 @@ static void __exit kblkt_exit(void)
 	configfs_unregister_subsystem(&kblkt_subsystem);
 	kblkt_watch_stop();
 	destroy_workqueue(kblkt_wq);
+	kblkt_auth_exit();
 	kblkt_stable_free();
 	/* completion handlers of bios have signaled, and may not have returned */
 	synchronize_rcu_tasks();

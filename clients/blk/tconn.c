@@ -196,13 +196,13 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 	};
 	/* a command completes a receive, a read or write, and an answer */
 	struct fi_cq_attr attr = { .size = 5 * c->depth };
-	const struct kblk_accept accept = {
+	int err;
+
+	c->accept = (struct kblk_accept) {
 		.magic = cpu_to_le32(KBLK_MAGIC),
 		.version = cpu_to_le16(version),
 		.features = cpu_to_le32(c->features),
 	};
-	int err;
-
 	err = fi_domain(c->port->fabric, info, &c->domain, NULL);
 	if (err)
 		return err;
@@ -228,7 +228,7 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 	err = kblkt_login_start(c);
 	if (err)
 		return err;
-	return fi_accept(c->ep, &accept, sizeof(accept));
+	return fi_accept(c->ep, &c->accept, sizeof(c->accept));
 }
 
 static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
@@ -242,6 +242,7 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	c->port = p;
 	memcpy(&c->peer, info->dest_addr,
 	       min(info->dest_addrlen, sizeof(c->peer)));
+	c->hello = *hello;
 	c->depth = le16_to_cpu(hello->depth);
 	c->features = le32_to_cpu(hello->features) & KBLK_FEATURES;
 	if (!kblk_has_data(info))

@@ -4,8 +4,11 @@
  *
  * Messages of the client come through the connection's completion queue, one at a
  * time, in its work item, which may sleep. The last answer is a welcome or a refusal.
- * Commands are accepted from the welcome on. An exchange for mutual authentication is
- * one more type of message in kblkt_login_message(), which is then called several times.
+ * Commands are accepted from the welcome on.
+ *
+ * A client that states an identity always gets a challenge first. The target looks
+ * for the volume, the identity and the key when it has the client's proof. So a client
+ * without a key does not learn which of them exist.
  *
  * If a client connects again, commands of its last attempt may still be executed here.
  * They must not be mixed with new ones: a late write would overwrite newer data. So
@@ -13,36 +16,11 @@
  * gone; it then tries again.
  */
 #include <linux/ctype.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 
-#include "login.h"
+#include "auth.h"
 #include "target.h"
-
-/**
- * struct kblkt_login - messages of a login
- * @conn: connection of the login
- * @in: completes the receive of @request
- * @out: completes the send of @answer
- * @refused: close the connection when @out completes
- * @why: reason of a refusal for the log, if the client gets a vaguer one; or NULL
- * @waits: @answer is sent when there is room; written under the connection's lock, read
- *	without it by the write-space callback, which then takes the lock
- * @rounds: messages that have been received
- * @request: the client's message
- * @answer: the target's message
- */
-struct kblkt_login {
-	struct kblkt_conn	*conn;
-	struct kofi_cqe		in;
-	struct kofi_cqe		out;
-	bool			refused;
-	const char		*why;
-	bool			waits;
-	unsigned int		rounds;
-	/* written by a device, so in no cache line with anything else */
-	u8			request[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
-	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
-};
 
 /* Request of a client, from the fields of its message */
 struct kblkt_wants {
@@ -51,6 +29,49 @@ struct kblkt_wants {
 	char			host[KBLK_HOST_LEN + 1];
 	u8			uuid[16];
 	struct kblk_memory	notes;
+	char			identity[KBLK_IDENTITY_LEN + 1];
+	u8			nonce[KBLK_NONCE_LEN];
+};
+
+#define KBLKT_CHALLENGE	(sizeof(struct kblk_login_head) + \
+			 sizeof(struct kblk_field) + KBLK_NONCE_LEN)
+
+/**
+ * struct kblkt_login - messages of a login
+ * @conn: connection of the login
+ * @in: completes the receive of @request
+ * @out: completes the sends of @challenge and @answer
+ * @sends: sends that have not completed; used in the queue's work item only
+ * @refused: close the connection when all sends have completed
+ * @why: reason of a refusal for the log, if the client gets a vaguer one; or NULL
+ * @reply: message to send, @challenge or @answer
+ * @waits: @reply is sent when there is room; written under the connection's lock, read
+ *	without it by the write-space callback, which then takes the lock
+ * @rounds: messages that have been received
+ * @wants: request of the client
+ * @script: transcript for the proofs, from the challenge to the welcome; otherwise NULL
+ * @key: description of the key that the client has proven
+ * @request: the client's message
+ * @challenge: the target's challenge
+ * @answer: the target's last message
+ */
+struct kblkt_login {
+	struct kblkt_conn	*conn;
+	struct kofi_cqe		in;
+	struct kofi_cqe		out;
+	unsigned int		sends;
+	bool			refused;
+	const char		*why;
+	const struct kblk_login_head *reply;
+	bool			waits;
+	unsigned int		rounds;
+	struct kblkt_wants	wants;
+	struct kblk_script	*script;
+	char			key[KBLK_TEXT];
+	/* written by a device, so in no cache line with anything else */
+	u8			request[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
+	u8			challenge[KBLKT_CHALLENGE] __aligned(ARCH_DMA_MINALIGN);
+	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
 };
 
 /* -------------------------------------------------------------- access control */
@@ -63,16 +84,22 @@ static bool kblkt_same_session(const struct kblk_session *a,
 
 /*
  * Close connections of earlier attempts of the session, and refuse this one until they are
- * gone. The number of a session is no secret, so other addresses cannot close it.
+ * gone. The number of a session is no secret. So another identity cannot close the session,
+ * and without authentication neither can another address.
  */
 static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 					    const struct kblkt_conn *o,
-					    const struct kblk_session *s,
+					    const struct kblkt_wants *w,
 					    const char **why)
 {
+	const struct kblk_session *s = &w->session;
 	s32 age = le32_to_cpu(s->attempt) - le32_to_cpu(o->session.attempt);
 
-	if (!kblkt_same_addr(&c->peer, &o->peer)) {
+	if (strcmp(w->identity, o->identity)) {
+		*why = "another identity has the session";
+		return KBLK_REASON_BUSY;
+	}
+	if (!*w->identity && !kblkt_same_addr(&c->peer, &o->peer)) {
 		*why = "another address has the session";
 		return KBLK_REASON_BUSY;
 	}
@@ -82,6 +109,14 @@ static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 	if (age > 0)
 		kblkt_lost((struct kblkt_conn *)o);
 	return KBLK_REASON_BUSY;
+}
+
+/* An identity is proven, and the name of a host is only stated. */
+static bool kblkt_same_host(const struct kblkt_conn *o, const struct kblkt_wants *w)
+{
+	if (*o->identity || *w->identity)
+		return !strcmp(o->identity, w->identity);
+	return *w->host && !strcmp(o->host, w->host);
 }
 
 /* Check all connections to a volume: several may belong to earlier attempts. */
@@ -98,9 +133,8 @@ static enum kblk_reason kblkt_check_others(const struct kblkt_conn *c,
 		if (o->volume != v)
 			continue;
 		if (kblkt_same_session(&o->session, &w->session))
-			reason = kblkt_check_session(c, o, &w->session, why);
-		else if (v->exclusive &&
-			 (!*w->host || strcmp(o->host, w->host)))
+			reason = kblkt_check_session(c, o, w, why);
+		else if (v->exclusive && !kblkt_same_host(o, w))
 			reason = KBLK_REASON_EXCLUSIVE;
 		if (ret != KBLK_REASON_EXCLUSIVE && reason)
 			ret = reason;
@@ -122,9 +156,10 @@ static unsigned int kblkt_queues(const struct kblkt_volume *v,
 
 static void kblkt_log(const struct kblkt_conn *c, const char *what)
 {
-	pr_info_ratelimited("kofi_blkt: %pISc %s %.*s, session %8phN, host %s\n",
+	pr_info_ratelimited("kofi_blkt: %pISc %s %.*s, session %8phN, host %s%s%s\n",
 			    &c->peer, what, KBLK_NAME_LEN, c->volume->name,
-			    c->session.session, *c->host ? c->host : "-");
+			    c->session.session, *c->host ? c->host : "-",
+			    *c->identity ? ", identity " : "", c->identity);
 }
 
 /* Printable, as it is logged and listed; an empty name is no name. */
@@ -159,7 +194,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 	if (!c->port->pep)
 		return KBLK_REASON_ACCESS;
 	v = kblkt_find(c->port, w->volume, (const struct sockaddr *)&c->peer,
-		       why);
+		       w->identity, why);
 	if (!v)
 		return KBLK_REASON_ACCESS;
 	if (memcmp(w->uuid, any, sizeof(any)) &&
@@ -172,6 +207,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 		return KBLK_REASON_FULL;
 	c->session = w->session;
 	strscpy(c->host, w->host);
+	strscpy(c->identity, w->identity);
 	c->volume = v;
 	v->conns++;
 	if (kblkt_queues(v, &c->session) == 1)
@@ -212,9 +248,10 @@ static ssize_t kblkt_client_show(const struct kblkt_conn *c, char *page,
 		errors += atomic64_read(&o->counts.errors);
 	}
 	return sysfs_emit_at(page, len,
-			     "%pISc host=%s session=%8phN queues=%u reads=%llu writes=%llu others=%llu errors=%llu\n",
+			     "%pISc host=%s session=%8phN queues=%u reads=%llu writes=%llu others=%llu errors=%llu%s%s\n",
 			     &c->peer, c->host, c->session.session, queues,
-			     reads, writes, others, errors);
+			     reads, writes, others, errors,
+			     *c->identity ? " identity=" : "", c->identity);
 }
 
 /**
@@ -234,8 +271,8 @@ ssize_t kblkt_clients_show(const struct kblkt_volume *v, char *page)
 	list_for_each_entry(c, &kblkt_conns, node) {
 		if (c->volume != v)
 			continue;
-		/* an address, two names and six numbers */
-		if (len > PAGE_SIZE - 384) {
+		/* an address, three names and six numbers */
+		if (len > PAGE_SIZE - 512) {
 			len += sysfs_emit_at(page, len, "...\n");
 			break;
 		}
@@ -257,9 +294,32 @@ static void kblkt_refuse(struct kblkt_login *l, enum kblk_reason reason)
 				    &l->conn->peer,
 				    l->why ?: kblk_reason_text(reason));
 	l->refused = true;
+	l->reply = head;
 	kblk_message(head, KBLK_LOGIN_REFUSED);
 	kblk_add_field(head, KBLK_FIELD_REASON | KBLK_FIELD_MUST, &value,
 		       sizeof(value));
+}
+
+/* Append the target's proof to the welcome, which covers all of the login. */
+static enum kblk_reason kblkt_welcome_proof(struct kblkt_login *l)
+{
+	struct kblk_login_head *head = (void *)l->answer;
+	u8 mac[KBLK_PROOF_LEN] = {};
+	size_t len;
+
+	kblk_add_field(head, KBLK_FIELD_PROOF | KBLK_FIELD_MUST, mac,
+		       sizeof(mac));
+	len = le16_to_cpu(head->len) - sizeof(mac);
+	if (kblk_script_add(l->script, head, len))
+		return KBLK_REASON_FAILED;
+	if (kblkt_auth_prove(l->key, l->script, KBLK_ROLE_TARGET, mac)) {
+		l->why = "no valid key for the identity";
+		return KBLK_REASON_ACCESS;
+	}
+	memcpy(l->answer + len, mac, sizeof(mac));
+	kvfree(l->script);
+	l->script = NULL;
+	return 0;
 }
 
 static void kblkt_welcome(struct kblkt_login *l)
@@ -275,6 +335,7 @@ static void kblkt_welcome(struct kblkt_login *l)
 	/* the volume may have grown */
 	c->sectors = kblkt_sectors(c->volume);
 	w.sectors = cpu_to_le64(c->sectors);
+	l->reply = head;
 	kblk_message(head, KBLK_LOGIN_WELCOME);
 	kblk_add_field(head, KBLK_FIELD_WELCOME | KBLK_FIELD_MUST, &w,
 		       sizeof(w));
@@ -282,7 +343,62 @@ static void kblkt_welcome(struct kblkt_login *l)
 	kblk_add_field(head, KBLK_FIELD_STABLE, stable, nr * sizeof(*stable));
 }
 
-/* 0, or why not */
+/* Admit the client. Returns 0, or the reason to refuse the login. */
+static enum kblk_reason kblkt_login_enter(struct kblkt_login *l)
+{
+	struct kblkt_conn *c = l->conn;
+	enum kblk_reason reason;
+	int err;
+
+	mutex_lock(&kblkt_lock);
+	reason = kblkt_admit(c, &l->wants, &l->why);
+	mutex_unlock(&kblkt_lock);
+	if (reason)
+		return reason;
+	err = kblkt_io_alloc(c);
+	if (err)
+		goto fail;
+	err = kblkt_io_start(c);
+	if (err)
+		goto fail;
+	c->notes.at = l->wants.notes;
+	kblkt_welcome(l);
+	if (l->script)
+		reason = kblkt_welcome_proof(l);
+	if (reason)
+		return reason;
+	mutex_lock(&kblkt_lock);
+	c->phase = KBLKT_SERVES;
+	mutex_unlock(&kblkt_lock);
+	return 0;
+fail:
+	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
+			   err);
+	return KBLK_REASON_FAILED;
+}
+
+static enum kblk_reason kblkt_challenge(struct kblkt_login *l, size_t len)
+{
+	struct kblk_login_head *head = (void *)l->challenge;
+	const struct kblkt_conn *c = l->conn;
+	u8 nonce[KBLK_NONCE_LEN];
+
+	l->script = kvzalloc(sizeof(*l->script), GFP_KERNEL);
+	if (!l->script)
+		return KBLK_REASON_FAILED;
+	get_random_bytes(nonce, sizeof(nonce));
+	kblk_message(head, KBLK_LOGIN_CHALLENGE);
+	kblk_add_field(head, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce,
+		       sizeof(nonce));
+	l->reply = head;
+	kblk_script_begin(l->script, &c->hello, &c->accept);
+	if (kblk_script_add(l->script, l->request, len) ||
+	    kblk_script_add(l->script, head, sizeof(l->challenge)))
+		return KBLK_REASON_FAILED;
+	return 0;
+}
+
+/* Returns 0, or the reason to refuse the login. */
 static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 {
 	static const struct kblk_rule rules[] = {
@@ -298,38 +414,78 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 		{ KBLK_FIELD_NOTES, sizeof(struct kblk_memory),
 		  sizeof(struct kblk_memory), .grows = true, .optional = true,
 		  .at = offsetof(struct kblkt_wants, notes) },
+		{ KBLK_FIELD_IDENTITY, 1, KBLK_IDENTITY_LEN, .optional = true,
+		  .at = offsetof(struct kblkt_wants, identity) },
+		{ KBLK_FIELD_NONCE, KBLK_NONCE_LEN, KBLK_NONCE_LEN,
+		  .optional = true, .at = offsetof(struct kblkt_wants, nonce) },
 	};
-	struct kblkt_conn *c = l->conn;
-	struct kblkt_wants wants = {};
-	enum kblk_reason reason;
+	struct kblkt_wants *w = &l->wants;
+	bool nonce;
 	int err;
 
 	err = kblk_read_fields((void *)l->request, len, rules,
-			       ARRAY_SIZE(rules), &wants);
+			       ARRAY_SIZE(rules), w);
 	if (err)
 		return err == -EOPNOTSUPP ? KBLK_REASON_UNKNOWN :
 					    KBLK_REASON_PROTOCOL;
+	/* a nonce of zeros is none */
+	nonce = memchr_inv(w->nonce, 0, sizeof(w->nonce));
+	if (nonce != !!*w->identity)
+		return KBLK_REASON_PROTOCOL;
+	return nonce ? kblkt_challenge(l, len) : kblkt_login_enter(l);
+}
+
+/* Find the key of the client's identity; false: the client is not admitted. */
+static bool kblkt_find_key(struct kblkt_login *l)
+{
+	const struct kblkt_conn *c = l->conn;
+	const struct kblkt_volume *v;
+	bool ret = false;
+
 	mutex_lock(&kblkt_lock);
-	reason = kblkt_admit(c, &wants, &l->why);
+	v = kblkt_find(c->port, l->wants.volume,
+		       (const struct sockaddr *)&c->peer, l->wants.identity,
+		       &l->why);
+	if (v) {
+		strscpy(l->key, kblkt_allowed_key(v, l->wants.identity));
+		ret = true;
+	}
 	mutex_unlock(&kblkt_lock);
-	if (reason)
-		return reason;
-	err = kblkt_io_alloc(c);
+	return ret;
+}
+
+/* Check the client's proof. Returns 0, or the reason to refuse the login. */
+static enum kblk_reason kblkt_login_proof(struct kblkt_login *l, size_t len)
+{
+	static const struct kblk_rule rules[] = {
+		{ KBLK_FIELD_PROOF, KBLK_PROOF_LEN, KBLK_PROOF_LEN },
+	};
+	const u8 *proof = kblk_last_proof((void *)l->request, len);
+	u8 mac[KBLK_PROOF_LEN], value[KBLK_PROOF_LEN];
+	bool found;
+	int err;
+
+	err = kblk_read_fields((void *)l->request, len, rules,
+			       ARRAY_SIZE(rules), value);
+	if (err == -EOPNOTSUPP)
+		return KBLK_REASON_UNKNOWN;
+	if (err || !proof ||
+	    kblk_script_add(l->script, l->request, len - KBLK_PROOF_LEN))
+		return KBLK_REASON_PROTOCOL;
+	found = kblkt_find_key(l);
+	err = kblkt_auth_prove(found ? l->key : NULL, l->script,
+			       KBLK_ROLE_CLIENT, mac);
+	if (found && err)
+		l->why = "no valid key for the identity";
+	if (!err && crypto_memneq(mac, proof, sizeof(mac))) {
+		l->why = "the client does not prove its identity";
+		err = -EKEYREJECTED;
+	}
 	if (err)
-		goto fail;
-	err = kblkt_io_start(c);
-	if (err)
-		goto fail;
-	c->notes.at = wants.notes;
-	kblkt_welcome(l);
-	mutex_lock(&kblkt_lock);
-	c->phase = KBLKT_SERVES;
-	mutex_unlock(&kblkt_lock);
-	return 0;
-fail:
-	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
-			   err);
-	return KBLK_REASON_FAILED;
+		return KBLK_REASON_ACCESS;
+	if (kblk_script_add(l->script, proof, KBLK_PROOF_LEN))
+		return KBLK_REASON_PROTOCOL;
+	return kblkt_login_enter(l);
 }
 
 static enum kblk_reason kblkt_login_message(struct kblkt_login *l, size_t len)
@@ -340,7 +496,11 @@ static enum kblk_reason kblkt_login_message(struct kblkt_login *l, size_t len)
 		return KBLK_REASON_PROTOCOL;
 	switch (le16_to_cpu(head->type)) {
 	case KBLK_LOGIN_REQUEST:
-		return kblkt_login_request(l, len);
+		return l->script ? KBLK_REASON_PROTOCOL :
+				   kblkt_login_request(l, len);
+	case KBLK_LOGIN_PROOF:
+		return l->script ? kblkt_login_proof(l, len) :
+				   KBLK_REASON_PROTOCOL;
 	}
 	return KBLK_REASON_PROTOCOL;
 }
@@ -353,14 +513,13 @@ static int kblkt_login_receive(struct kblkt_login *l)
 
 static void kblkt_login_send(struct kblkt_login *l)
 {
-	const struct kblk_login_head *head = (void *)l->answer;
 	struct kblkt_conn *c = l->conn;
 	unsigned long flags;
 	int err;
 
 	/* hold the lock, so that the write-space callback comes later */
 	spin_lock_irqsave(&c->lock, flags);
-	err = fi_send(c->ep, l->answer, le16_to_cpu(head->len), NULL, 0,
+	err = fi_send(c->ep, l->reply, le16_to_cpu(l->reply->len), NULL, 0,
 		      &l->out);
 	l->waits = err == -EAGAIN;
 	spin_unlock_irqrestore(&c->lock, flags);
@@ -399,6 +558,7 @@ static void kblkt_login_in(struct fid_cq *cq, const struct kofi_wc *wc)
 	/* the login is not complete yet */
 	else if (c->phase == KBLKT_LOGS_IN && kblkt_login_receive(l))
 		kblkt_lost(c);
+	l->sends++;
 	kblkt_login_send(l);
 }
 
@@ -406,7 +566,8 @@ static void kblkt_login_out(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct kblkt_login *l = container_of(wc->cqe, struct kblkt_login, out);
 
-	if (wc->err || l->refused)
+	l->sends--;
+	if (wc->err || (l->refused && !l->sends))
 		kblkt_lost(l->conn);
 }
 
@@ -435,5 +596,7 @@ int kblkt_login_start(struct kblkt_conn *c)
  */
 void kblkt_login_free(struct kblkt_conn *c)
 {
+	if (c->login)
+		kvfree(c->login->script);
 	kfree(c->login);
 }
