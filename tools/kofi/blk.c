@@ -30,6 +30,8 @@ struct options {
 	const char	*fast_fail;
 	const char	*state;
 	const char	*host;
+	const char	*identity;
+	const char	*key;
 	bool		read_only;
 	bool		json;
 	bool		force;
@@ -258,6 +260,14 @@ static const char *blk_map_error(int err)
 	switch (-err) {
 	case EACCES:
 		return "the target has no volume of this name for this machine";
+	case ENOKEY:
+	case EKEYEXPIRED:
+	case EKEYREVOKED:
+		return "the keyring .kofi_blk has no valid key of this description";
+	case ERANGE:
+		return "the key has a wrong length: 32 to 128 bytes are right";
+	case EKEYREJECTED:
+		return "the target does not prove that it has the key";
 	case EUSERS:
 		return "another host has the volume, which is exclusive";
 	case ENOSPC:
@@ -306,6 +316,8 @@ static int blk_map(const struct options *o, char **words)
 	err = blk_set(CLIENT, name, "addr", words[0]);
 	err = err ?: blk_set(CLIENT, name, "volume", words[1]);
 	err = err ?: blk_set(CLIENT, name, "host", o->host ?: blk_host_id(id));
+	err = err ?: blk_set(CLIENT, name, "identity", o->identity);
+	err = err ?: blk_set(CLIENT, name, "key", o->key);
 	err = err ?: blk_set(CLIENT, name, "uuid", o->uuid);
 	err = err ?: blk_set(CLIENT, name, "provider", blk_provider(o));
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
@@ -372,7 +384,7 @@ static int blk_unmap(const struct options *o, char **words)
 static const struct blk_kind {
 	const char	*key;
 	const char	*dir;
-	const char	*attrs[14];
+	const char	*attrs[16];
 } blk_kinds[] = {
 	{ "volumes", VOLUMES,
 	  { "enable", "path", "readonly", "uuid", "discard", "allow",
@@ -380,7 +392,8 @@ static const struct blk_kind {
 	{ "ports", PORTS, { "enable", "addr", "port", "provider", LINKS } },
 	{ "maps", CLIENT,
 	  { "device", "state", "addr", "port", "volume", "uuid", "provider", "queues",
-	    "polled", "io_timeout", "path_timeout", "fast_fail", "host" } },
+	    "polled", "io_timeout", "path_timeout", "fast_fail", "host", "identity",
+	    "key" } },
 	{ NULL, NULL, { NULL } }
 };
 
@@ -498,11 +511,11 @@ static int blk_run_clear(const struct options *o, char **words)
 /* ------------------------------------------------------------------ command */
 
 static const char blk_usage[] =
-"Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow NET[,...]]\n"
+"Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow CLIENT[,...]]\n"
 "                [--exclusive] [--uuid UUID] [--state FILE] [--discard 0|1|auto]\n"
 "                [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
 "       kofi blk unexport VOLUME [--state FILE]\n"
-"       kofi blk allow VOLUME NET[,...]\n"
+"       kofi blk allow VOLUME CLIENT[,...]\n"
 "       kofi blk clients VOLUME\n"
 "       kofi blk resize VOLUME\n"
 "       kofi blk save [FILE]\n"
@@ -511,6 +524,7 @@ static const char blk_usage[] =
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
 "                [--polled N] [--io-timeout SECONDS] [--path-timeout SECONDS]\n"
 "                [--fast-fail SECONDS] [--name NAME] [--host WORD] [--uuid UUID]\n"
+"                [--identity NAME --key DESCRIPTION]\n"
 "       kofi blk unmap NAME|DEVICE [--force]\n"
 "       kofi blk list [--json]\n"
 "\n"
@@ -522,8 +536,9 @@ static const char blk_usage[] =
 "\n"
 "      --name NAME        of the volume, or of the mapping\n"
 "      --ro               refuse writes\n"
-"      --allow NET[,...]  addresses or networks of clients, all, or none; none, unless\n"
-"                         given\n"
+"      --allow CLIENT[,...]  addresses or networks of clients, all, or none; none,\n"
+"                         unless given. Or id:NAME=DESCRIPTION: clients that prove to\n"
+"                         be NAME by the key of that description in keyring .kofi_blkt\n"
 "      --exclusive        one host at a time\n"
 "      --uuid UUID        what clients know the volume by; random, unless given. Of a\n"
 "                         mapping: no other volume; on each path to it\n"
@@ -542,6 +557,9 @@ static const char blk_usage[] =
 "      --fast-fail SECONDS     until those fail that multipath can repeat; 0: not earlier\n"
 "      --host WORD        names this machine, and no other; derived from\n"
 "                         /etc/machine-id, unless given\n"
+"      --identity NAME    what this machine proves to be; with --key\n"
+"      --key DESCRIPTION  key of that name in keyring .kofi_blk; the target has to prove\n"
+"                         that it has the key, too\n"
 "      --force            unmap it while it is open: requests fail\n"
 "  -j, --json             as JSON\n"
 "  -h, --help             this text\n"
@@ -563,6 +581,8 @@ static const struct option blk_options[] = {
 	{ "fast-fail",	required_argument,	NULL, 'f' },
 	{ "state",	required_argument,	NULL, 's' },
 	{ "host",	required_argument,	NULL, 'H' },
+	{ "identity",	required_argument,	NULL, 'i' },
+	{ "key",	required_argument,	NULL, 'k' },
 	{ "clear",	no_argument,		NULL, 'c' },
 	{ "exclusive",	no_argument,		NULL, 'x' },
 	{ "discard",	required_argument,	NULL, 'd' },
@@ -582,10 +602,10 @@ static const struct blk_command {
 } blk_commands[] = {
 	{ "export", blk_export, 1, 0, "nraxudlPps", "a device" },
 	{ "unexport", blk_unexport, 1, 0, "s", "a volume" },
-	{ "allow", blk_allow, 2, 0, "", "a volume and addresses" },
+	{ "allow", blk_allow, 2, 0, "", "a volume and clients" },
 	{ "clients", blk_clients, 1, 0, "", "a volume" },
 	{ "resize", blk_resize, 1, 0, "", "a volume" },
-	{ "map", blk_map, 2, 0, "nPpqotTfHu", "an address and a volume" },
+	{ "map", blk_map, 2, 0, "nPpqotTfHuik", "an address and a volume" },
 	{ "unmap", blk_unmap, 1, 0, "F", "a name or a device" },
 	{ "list", blk_list, 0, 0, "j", "nothing else" },
 	{ "save", blk_run_save, 0, 1, "", "one file at most" },
@@ -626,6 +646,10 @@ static const char **blk_option(struct options *o, int opt)
 		return &o->state;
 	case 'H':
 		return &o->host;
+	case 'i':
+		return &o->identity;
+	case 'k':
+		return &o->key;
 	}
 	return NULL;
 }
@@ -667,7 +691,7 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 
 	if (!blk_nets(o->allow))
 		return usage_error("blk",
-				   "--allow wants all, none, or up to %d of ADDRESS or ADDRESS/BITS",
+				   "--allow wants all, none, up to %d of ADDRESS or ADDRESS/BITS, or of id:NAME=DESCRIPTION",
 				   ALLOW_NETS);
 	if (c->run == blk_export && o->state && !o->uuid)
 		return usage_error("blk", "--state goes with --uuid");
@@ -697,6 +721,12 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 	if (!blk_word(o->host, WORD_LEN))
 		return usage_error("blk",
 				   "--host wants a word of 1 to %d bytes, no blanks",
+				   WORD_LEN);
+	if (!o->identity != !o->key)
+		return usage_error("blk", "--identity and --key go together");
+	if (!blk_identity(o->identity) || !blk_identity(o->key))
+		return usage_error("blk",
+				   "--identity and --key want a word of 1 to %d bytes, no blanks, no comma, no =",
 				   WORD_LEN);
 	return 0;
 }
@@ -745,7 +775,7 @@ int cmd_blk(int argc, char **argv)
 	if (argc - optind < c->words || argc - optind > c->words + c->more)
 		return usage_error("blk", "%s wants %s", c->name, c->wants);
 	if (c->run == blk_allow && !blk_nets(argv[optind + 1]))
-		return usage_error("blk", "%s is no list of addresses",
+		return usage_error("blk", "%s is no list of clients",
 				   argv[optind + 1]);
 	if (blk_check_words(c, &o, argv + optind) || blk_check(c, &o))
 		return EXIT_USAGE;

@@ -23,6 +23,7 @@
 #define WORD_LEN	63	/* of an attribute that is a word */
 #define PATH_LEN	255	/* of a volume's device or file */
 #define ALLOW_NETS	16	/* of a volume */
+#define BLK_ID		"id:"	/* of a client that authenticates */
 
 /*
  * Directories and attributes. Results are 0 or a negative errno, unless said
@@ -49,6 +50,7 @@ bool blk_word(const char *text, size_t max);
 bool blk_name(const char *text, size_t max);
 bool blk_address(const char *text);
 bool blk_nets(const char *text);
+bool blk_identity(const char *text);
 bool blk_uuid(const char *text);
 
 /* 32 hexadecimal digits that name this machine to targets, or NULL */

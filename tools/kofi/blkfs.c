@@ -263,11 +263,33 @@ bool blk_address(const char *text)
 	return inet_pton(AF_INET6, addr, binary) == 1;
 }
 
-/* ADDRESS[/BITS][,...], all, or none */
+/* A name in an access list, or the description of a key there */
+bool blk_identity(const char *text)
+{
+	const char *at;
+
+	for (at = text; at && *at; at++)
+		if (*at <= ' ' || *at > '~' || strchr(",=", *at))
+			return false;
+	return blk_word(text, WORD_LEN);
+}
+
+/* id:NAME=DESCRIPTION */
+static bool blk_client(char *text)
+{
+	char *key = strchr(text, '=');
+
+	if (!key)
+		return false;
+	*key++ = '\0';
+	return blk_identity(text + strlen(BLK_ID)) && blk_identity(key);
+}
+
+/* ADDRESS[/BITS][,...], id:NAME=DESCRIPTION[,...], all, or none */
 bool blk_nets(const char *text)
 {
-	char net[WORD_LEN + 5], *bits;
-	unsigned int nets = 0;
+	char net[2 * WORD_LEN + 5], *bits;
+	unsigned int nets = 0, ids = 0;
 	uint64_t value;
 	size_t n;
 
@@ -279,10 +301,19 @@ bool blk_nets(const char *text)
 			return false;
 		snprintf(net, sizeof(net), "%.*s", (int)n, text);
 		bits = strchr(net, '/');
-		if (bits)
-			*bits++ = '\0';
-		if (!blk_address(net) ||
-		    !blk_number(bits, 0, strchr(net, ':') ? 128 : 32, &value))
+		if (!strncmp(net, BLK_ID, strlen(BLK_ID))) {
+			ids++;
+			if (!blk_client(net))
+				return false;
+		} else {
+			if (bits)
+				*bits++ = '\0';
+			if (!blk_address(net) ||
+			    !blk_number(bits, 0, strchr(net, ':') ? 128 : 32, &value))
+				return false;
+		}
+		/* a list has one kind of clients */
+		if (ids && ids != nets)
 			return false;
 		if (!text[n])
 			return true;

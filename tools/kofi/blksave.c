@@ -118,6 +118,9 @@ static bool form_net(char *to, size_t size, char *net)
 	uint64_t index;
 	int family;
 
+	/* the key itself stays in its keyring */
+	if (!strncmp(net, BLK_ID, strlen(BLK_ID)))
+		return snprintf(to, size, "%s", net) < (int)size;
 	bits = strchr(net, '/');
 	if (bits)
 		*bits++ = '\0';

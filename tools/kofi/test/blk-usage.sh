@@ -35,6 +35,12 @@ goes_on map fe80::1%lo vol0 --queues 64 --polled 0 --host word -p tcp --port 655
 goes_on export /nonexistent --name $x24 --allow "$nets" --uuid $uuid --listen ::
 goes_on export /nonexistent --name vol0 --allow all --listen 192.0.2.1 --port 1
 goes_on export /nonexistent --name vol0 --allow none --discard auto
+goes_on map 192.0.2.1 vol0 --identity host1 --key kofi:host1
+goes_on map 192.0.2.1 vol0 --identity "${x64%0}" --key "${x64%0}"
+ids=id:a=k
+for n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do ids=$ids,id:a$n=k; done
+goes_on export /nonexistent --name vol0 --allow "$ids"
+goes_on export /nonexistent --name vol0 --allow "id:${x64%0}=${x64%0}"
 
 says 2 "map wants an address and a volume" map
 says 2 "map wants an address and a volume" map 192.0.2.1
@@ -60,7 +66,8 @@ for address in "" target 192.0.2 192.0.2.1/24 192.0.2.1%lo "fd00::1 " "$x64"; do
 	export_ "is no numeric address" --listen "$address"
 done
 for list in "" "," "all," "none," "192.0.2.1," 192.0.2.1/33 fd00::/129 192.0.2.1/ 192.0.2.1/08 net \
-	"192.0.2.1 " "$nets,fd00::1"; do
+	"192.0.2.1 " "$nets,fd00::1" id: id:a id:=k id:a= id:a=k=l id:a=k,192.0.2.1 192.0.2.1,id:a=k \
+	id:a=k,all "id:a b=k" "id:$x64=k" "id:a=$x64" "$ids,id:b=k" id:a=k,; do
 	export_ "--allow wants" --allow "$list"
 done
 for word in "" 2 yes; do
@@ -70,6 +77,13 @@ says 2 "map does not take that option" map 192.0.2.1 vol0 --force
 for bad in "" ${uuid}0 "${uuid%0}" "${uuid%0}g" 0f8a3e1c5d2b4c7e9a613b7d1e5f2c90; do
 	export_ "is no UUID" --uuid "$bad"
 done
+for word in "" "$x64" "a b" a,b a=b "$(printf 'a\177')"; do
+	says 2 "--identity and --key want" map 192.0.2.1 vol0 --identity "$word" --key k
+	says 2 "--identity and --key want" map 192.0.2.1 vol0 --identity a --key "$word"
+done
+map "go together" --identity a
+map "go together" --key k
+says 2 "export does not take that option" export /nonexistent --name vol0 --key k
 for port in "" 0 65536 0x10 010 http; do
 	map "is no port" --port "$port"
 done

@@ -77,6 +77,8 @@ done
 expect "stat" st
 expect "export" blk exp
 expect "--io-timeout" blk map 10.0.0.1 vol0 --io
+expect "--identity" blk map 10.0.0.1 vol0 --id
+expect "--key" blk map 10.0.0.1 vol0 --k
 expect "" blk map 10.0.0.1 vol0 --ro
 expect "map" blk map
 expect 'tcp sock sock\;ofi_rxm verbs' info -p ""
