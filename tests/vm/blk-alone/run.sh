@@ -6,6 +6,7 @@
 . "$VM/device.sh"
 . "$VM/restart.sh"
 . "$VM/access.sh"
+. "$VM/auth.sh"
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1 SIW=10.99.2.1 FEW=10.99.3.1 DM_DISABLE_UDEV=1
 VERBS6=fd99:1:2::1
@@ -445,7 +446,11 @@ for provider in $PROVIDERS; do
 	step "$provider evicted" evicted $provider
 	step "$provider listed" listed $provider
 	step "$provider exclusive" exclusive $provider
+	step "$provider authenticated" authenticated $provider
 done
+step exclusive-identity exclusive_identity sock
+step identity-lists identity_lists
+step auth-tool auth_by_tool
 step in-use in_use
 step thick thick
 step hung hung

@@ -10,10 +10,11 @@
 . "$VM/steps.sh"
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1
-# commands of a client, on each volume, targets, and faults of each
+# commands of a client, on each volume, targets, and faults of each; wrong exchanges of
+# proofs with a client, and with a target
 case $VM_SOAK in
-1) COUNT=33334 TARGETS=6 FAULTS=1000 ;;
-*) COUNT=500 TARGETS=3 FAULTS=6 ;;
+1) COUNT=33334 TARGETS=6 FAULTS=1000 EXCHANGES=100000 PROOFS=5000 ;;
+*) COUNT=500 TARGETS=3 FAULTS=6 EXCHANGES=1000 PROOFS=200 ;;
 esac
 MIB=4	# of a volume, and on either side of it
 
@@ -202,6 +203,57 @@ takeover() {
 		retry state m live && port_gone other
 }
 
+# --- authentication ---
+
+auth_keys() {
+	dd if=/dev/urandom of=/tmp/key bs=32 count=1 status=none &&
+		dd if=/dev/urandom of=/tmp/key2 bs=128 count=1 status=none || return
+	for ring in %:.kofi_blk %:.kofi_blkt; do
+		keyctl padd logon kofi:host1 $ring </tmp/key &&
+			keyctl padd logon kofi:host2 $ring </tmp/key2 || return
+	done
+	backing auth 8 && volume auth allow=id:host1=kofi:host1,id:host2=kofi:host2
+}
+
+# No wrong exchange is welcome, and all right ones in between are.
+auth_client() {	# PROVIDER EXCHANGES
+	dmesg -c >/dev/null
+	kofi-blk-peer "$(of_userspace "$1")" "$(address "$1")" 4421 auth auth host1 /tmp/key \
+		"$2" "$(seed)" && direct /dev/zero "$(device m)" && state m live && ! lost &&
+		map n auth "$1" identity=host2 key=kofi:host2 && direct /dev/zero "$(device n)" &&
+		unmap n
+}
+
+# A client accepts no target that does not prove itself, and the first one that does.
+auth_target() {	# PROVIDER EXCHANGES
+	port=$((4600 + ${#1}))
+	kofi-blk-target "$(of_userspace "$1")" "$(address "$1")" $port 4 "$2" "$(seed)" \
+		auth /tmp/key >/tmp/target.auth 2>&1 &
+	target=$!
+	retry listens_over "$1" $port || return
+	refusals=0
+	until map proofs any "$1" port=$port identity=host1 key=kofi:host1 2>/dev/null; do
+		refusals=$((refusals + 1))
+		gone $target && cat /tmp/target.auth && return 1
+	done
+	echo "$refusals wrong exchanges of a target are refused"
+	[ $refusals = "$2" ] && verify "$(device proofs)" --io_size=256k && unmap proofs &&
+		kill $target
+}
+
+# With identities, the same one ends its session from anywhere, and no other one does.
+auth_takeover() {
+	ip addr add 127.0.0.2/32 dev lo 2>/dev/null
+	port other 127.0.0.2 sock && map n auth sock identity=host1 key=kofi:host1 || return
+	session=$(sed -n 's/.* session=\([0-9a-f]*\) .*/\1/p' $TARGET/volumes/auth/clients)
+	dmesg -c >/dev/null
+	kofi-blk-peer tcp "$SOCK" 4421 auth takeover "$session" host2 /tmp/key2 &&
+		target_refused "another identity has the session" &&
+		direct /dev/zero "$(device n)" && state n live && expect_fail lost || return
+	kofi-blk-peer tcp 127.0.0.2 4421 auth inherit "$session" host1 /tmp/key && retry lost &&
+		retry state n live && unmap n && port_gone other
+}
+
 ends() { unmap m && target_gone && modules_gone; }
 
 step begin setup || exit
@@ -223,5 +275,15 @@ for provider in sock verbs; do
 	step "$provider data-short" short_reads $provider 512
 done
 step takeover takeover
+step auth-keys auth_keys
+step auth-client auth_client sock $EXCHANGES
+cat /tmp/.step
+step auth-target auth_target sock $PROOFS
+cat /tmp/.step
+if over_rdma; then
+	step auth-client-verbs auth_client verbs $((EXCHANGES / 10))
+	step auth-target-verbs auth_target verbs $((PROOFS / 10))
+fi
+step auth-takeover auth_takeover
 step end ends
 step nothing-left retry no_objects

@@ -3,7 +3,8 @@
  * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
  *
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
- *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit SESSION
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit SESSION [IDENTITY KEYFILE]
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME auth IDENTITY KEYFILE EXCHANGES SEED
  *
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
@@ -14,7 +15,9 @@
  * the script compares. The same seed gives the same commands. With "takeover" it logs
  * in to another client's session, and expects that it is busy. With "inherit" it does so
  * from the session's own address: when an attempt has ended the session, a later one may
- * be welcome.
+ * be welcome. With "auth" it makes that many exchanges of proofs that are wrong in one way,
+ * none of which may be welcome, and right ones in between, which must be: they check the
+ * target's proof. IDENTITY and KEYFILE authenticate the other two, too.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -23,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -31,7 +35,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include "blkutil.h"
+#include "blkauth.h"
 
 #define TIMEOUT		120	/* seconds; nothing that works takes this long */
 #define MEMORY		(256U << 10)
@@ -61,7 +65,9 @@ static struct fid_cq *cq;
 static struct fid_ep *ep;
 static struct kblk_welcome welcome;
 static struct kblk_accept accepted;
-static bool connected, welcomed, down;
+static bool connected, welcomed, challenged, down;
+static bool proves;		/* challenges are expected */
+static size_t reply_len;
 static unsigned int last_reason;
 static const char *why;		/* it is down */
 static unsigned int asked, answered, sending, next_send, last_status;
@@ -171,13 +177,14 @@ static void take(uint32_t value)
 		die("%u answers to %u commands", answered, asked);
 }
 
-/* The last message of a login; no other one has a meaning yet. */
+/* A challenge, or the last message of a login */
 static void take_login(size_t len)
 {
 	const struct kblk_login_head *head = (const void *)local.reply;
 	uint16_t reason = 0;
 	size_t i;
 
+	reply_len = len;
 	switch (len < sizeof(*head) ? 0 : le16toh(head->type)) {
 	case KBLK_LOGIN_WELCOME:
 		if (find_field(local.reply, len, KBLK_FIELD_WELCOME, &welcome,
@@ -186,6 +193,11 @@ static void take_login(size_t len)
 		for (i = 0; i < KBLK_DEPTH; i++)
 			post(&local.answers[i]);
 		welcomed = true;
+		return;
+	case KBLK_LOGIN_CHALLENGE:
+		if (!proves)
+			break;
+		challenged = true;
 		return;
 	case KBLK_LOGIN_REFUSED:
 		if (find_field(local.reply, len, KBLK_FIELD_REASON, &reason,
@@ -260,6 +272,7 @@ static void open_connection(void)
 
 	connected = false;
 	welcomed = false;
+	challenged = false;
 	down = false;
 	last_reason = 0;
 	asked = 0;
@@ -335,7 +348,7 @@ static bool log_in(size_t len)
 		      FI_ADDR_UNSPEC, local.request);
 	if (err)
 		lost(fi_strerror(-err));
-	while (!welcomed && !down) {
+	while (!welcomed && !challenged && !down) {
 		progress(20);
 		if (time(NULL) > end)
 			die("no answer to a login");
@@ -705,6 +718,345 @@ static void versions(void)
 	expect_reason(welcomed, KBLK_REASON_UNKNOWN, "a mandatory field");
 }
 
+/* ------------------------------------------------------------ authentication */
+
+/* What is wrong in an exchange; up to ONE_ANSWER, the target has one answer. */
+enum wrong {
+	WRONG_KEY,
+	WRONG_ROLE,		/* the proof that the target would make */
+	WRONG_REPLAY,		/* messages of an earlier exchange */
+	WRONG_PROOF,		/* some bits of it */
+	WRONG_GUESS,
+	WRONG_NONCE,		/* a proof without the target's nonce */
+	WRONG_IDENTITY,
+	WRONG_VOLUME,
+	WRONG_PLAIN,		/* no authentication */
+	ONE_ANSWER,
+	WRONG_REQUEST,		/* another one than the proof covers */
+	WRONG_HELLO,
+	WRONG_MESSAGE,		/* bits of the message with the proof */
+	WRONG_NO_PROOF,
+	WRONG_PROOF_LENGTH,
+	WRONG_BEHIND,		/* a field behind the proof */
+	WRONG_LENGTH,
+	WRONG_NO_NONCE,
+	WRONG_NO_IDENTITY,
+	WRONG_NONCE_LENGTH,
+	WRONG_NONCE_ZERO,
+	WRONG_IDENTITY_LENGTH,
+	WRONG_IDENTITY_BYTES,
+	WRONG_ORDER,		/* the proof is the first message */
+	WRONG_TWICE,		/* two requests */
+	WRONG_ECHO,		/* the challenge comes back */
+	WRONG_TYPE,
+	RIGHT,
+};
+
+static struct {
+	const char	*identity;
+	struct auth_key	key;
+	struct script	script;
+	unsigned char	request[KBLK_LOGIN_LEN], proof[KBLK_LOGIN_LEN];
+	size_t		request_len, proof_len;	/* of an earlier exchange */
+	unsigned int	tries[RIGHT + 1];
+} auth;
+
+/* Bits of it are others. */
+static void spoil(void *bytes, size_t len)
+{
+	unsigned char was[KBLK_LOGIN_LEN];
+
+	memcpy(was, bytes, len);
+	do
+		flip(bytes, len);
+	while (!memcmp(was, bytes, len));
+}
+
+static void randomize(unsigned char *bytes, size_t len)
+{
+	while (len--)
+		bytes[len] = random64();
+}
+
+/* Up to @most, and often at its limits */
+static size_t odd_size(size_t right)
+{
+	const size_t sizes[] = { 0, 1, right - 1, right + 1, 2 * right, below(200) };
+	size_t n;
+
+	do
+		n = sizes[below(sizeof(sizes) / sizeof(*sizes))];
+	while (n == right);
+	return n;
+}
+
+/* The request of an exchange; returns its bytes. */
+static size_t auth_request(enum wrong wrong)
+{
+	struct kblk_session s = { .attempt = htole32(++attempt), .queues = htole16(1) };
+	unsigned char nonce[256], name[256];
+	size_t nonce_len = KBLK_NONCE_LEN, name_len = strlen(auth.identity), len;
+
+	/* each one is a session of its own, so none waits for another one */
+	memcpy(s.session, &attempt, sizeof(attempt));
+	randomize(nonce, sizeof(nonce));
+	memset(name, 'x', sizeof(name));
+	memcpy(name, auth.identity, name_len);
+	switch (wrong) {
+	case WRONG_NONCE_LENGTH:
+		nonce_len = odd_size(KBLK_NONCE_LEN);
+		break;
+	case WRONG_NONCE_ZERO:
+		memset(nonce, 0, sizeof(nonce));
+		break;
+	case WRONG_IDENTITY_LENGTH:
+		name_len = below(2) ? 0 : KBLK_IDENTITY_LEN + 1 + below(100);
+		break;
+	case WRONG_IDENTITY_BYTES:
+		name[below(name_len)] = below(2) ? 0 : 128 + below(128);
+		break;
+	case WRONG_IDENTITY:
+		name_len += below(2) ? 1 : KBLK_IDENTITY_LEN - name_len;
+		break;
+	default:
+		break;
+	}
+	begin_login(local.request, KBLK_LOGIN_REQUEST);
+	add_field(local.request, KBLK_FIELD_SESSION | KBLK_FIELD_MUST, &s, sizeof(s));
+	len = add_field(local.request, KBLK_FIELD_VOLUME | KBLK_FIELD_MUST,
+			wrong == WRONG_VOLUME ? "none" : volume,
+			wrong == WRONG_VOLUME ? 4 : strlen(volume));
+	if (wrong != WRONG_PLAIN && wrong != WRONG_NO_IDENTITY)
+		len = add_field(local.request, KBLK_FIELD_IDENTITY | KBLK_FIELD_MUST, name,
+				name_len);
+	if (wrong != WRONG_PLAIN && wrong != WRONG_NO_NONCE)
+		len = add_field(local.request, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce,
+				nonce_len);
+	return len;
+}
+
+/* The message with the proof; returns its bytes. */
+static size_t auth_proof(enum wrong wrong)
+{
+	struct kblk_login_head *head = (void *)local.request;
+	struct auth_key key = auth.key;
+	unsigned char bytes[256] = { 0 };
+	unsigned int role = KBLK_ROLE_CLIENT;
+	size_t len;
+
+	if (wrong == WRONG_KEY)
+		spoil(key.bytes, key.len);
+	if (wrong == WRONG_ROLE)
+		role = KBLK_ROLE_TARGET;
+	begin_login(local.request, KBLK_LOGIN_PROOF);
+	if (wrong == WRONG_NO_PROOF)
+		return sizeof(*head);
+	if (wrong == WRONG_PROOF_LENGTH) {
+		randomize(bytes, sizeof(bytes));
+		return add_field(local.request, KBLK_FIELD_PROOF | KBLK_FIELD_MUST, bytes,
+				 odd_size(KBLK_PROOF_LEN));
+	}
+	len = add_proof(&auth.script, &key, role, local.request);
+	switch (wrong) {
+	case WRONG_PROOF:
+		spoil(local.request + len - KBLK_PROOF_LEN, KBLK_PROOF_LEN);
+		break;
+	case WRONG_GUESS:
+		memset(local.request + len - KBLK_PROOF_LEN, below(2) ? 0 : 0xff,
+		       KBLK_PROOF_LEN);
+		break;
+	case WRONG_MESSAGE:
+		spoil(local.request, len);
+		break;
+	case WRONG_BEHIND:
+		len = add_field(local.request, 1000, bytes, 4 * below(10));
+		break;
+	case WRONG_LENGTH:
+		if (below(2))
+			len = below(2) ? below(len) : len + 1 + below(KBLK_LOGIN_LEN - len);
+		else
+			head->len = htole16(len + 1 + below(1000));
+		break;
+	case WRONG_TYPE:
+		head->type = htole16(KBLK_LOGIN_PROOF + 1 + below(1000));
+		break;
+	default:
+		break;
+	}
+	return len;
+}
+
+/* Send a message, and wait for the answer to it. */
+static void auth_say(size_t len)
+{
+	time_t end = limit();
+
+	challenged = false;
+	log_in(len);
+	/* the next message takes the place of this one */
+	while (sending && !down) {
+		progress(20);
+		if (time(NULL) > end)
+			die("a login is not sent");
+	}
+}
+
+/* Receive another message of the login. */
+static void auth_listen(void)
+{
+	ssize_t err = fi_recv(ep, local.reply, sizeof(local.reply), fi_mr_desc(local_mr),
+			      FI_ADDR_UNSPEC, local.reply);
+
+	if (err)
+		lost(fi_strerror(-err));
+}
+
+static void auth_keep(void *to, size_t *to_len, size_t len)
+{
+	memcpy(to, local.request, len);
+	*to_len = len;
+}
+
+/* The target's proof, at the end of its welcome */
+static void auth_check(void)
+{
+	unsigned char mac[KBLK_PROOF_LEN], found[KBLK_PROOF_LEN];
+
+	if (find_field(local.reply, reply_len, KBLK_FIELD_PROOF, found, sizeof(found)) !=
+	    sizeof(found))
+		die("a welcome without a proof");
+	script_add(&auth.script, local.reply, reply_len - sizeof(mac));
+	script_mac(&auth.script, &auth.key, KBLK_ROLE_TARGET, mac);
+	if (memcmp(mac, local.reply + reply_len - sizeof(mac), sizeof(mac)))
+		die("the target's proof is wrong");
+}
+
+/* One exchange, until the target has welcomed or refused this client */
+static void auth_exchange(enum wrong wrong)
+{
+	struct kblk_hello hello = right_hello(), sent = hello;
+	size_t len;
+
+	if (wrong == WRONG_HELLO)
+		spoil(&sent, sizeof(sent));
+	if (!reach(&sent, sizeof(sent)))
+		return;
+	script_begin(&auth.script, &hello, &accepted);
+	len = auth_request(wrong);
+	script_add(&auth.script, local.request, len);
+	if (wrong == RIGHT) {
+		auth_keep(auth.request, &auth.request_len, len);
+	} else if (wrong == WRONG_REPLAY) {
+		len = auth.request_len;
+		memcpy(local.request, auth.request, len);
+	} else if (wrong == WRONG_REQUEST) {
+		spoil(local.request, len);
+	} else if (wrong == WRONG_ORDER) {
+		len = auth_proof(wrong);
+	}
+	auth_say(len);
+	if (!challenged)
+		return;
+	if (wrong != WRONG_NONCE)
+		script_add(&auth.script, local.reply, reply_len);
+	if (wrong == WRONG_ECHO) {
+		len = reply_len;
+		memcpy(local.request, local.reply, len);
+	} else if (wrong == WRONG_TWICE) {
+		len = auth_request(RIGHT);
+	} else {
+		len = auth_proof(wrong);
+	}
+	if (wrong == RIGHT) {
+		auth_keep(auth.proof, &auth.proof_len, len);
+	} else if (wrong == WRONG_REPLAY) {
+		len = auth.proof_len;
+		memcpy(local.request, auth.proof, len);
+	}
+	auth_listen();
+	auth_say(len);
+	if (challenged)
+		die("a second challenge");
+}
+
+/* All wrong exchanges are refused, and right ones in between are welcome. */
+static int auth_exchanges(unsigned int most)
+{
+	unsigned int done = 0, full = 0, i;
+	enum wrong wrong;
+	time_t end;
+
+	proves = true;
+	auth_exchange(RIGHT);
+	while (done < most) {
+		if (!welcomed)
+			die("a right exchange is refused: reason %u", last_reason);
+		auth_check();
+		auth.tries[RIGHT]++;
+		hang_up();
+		for (i = 0; i < 8 && done < most; i++, done++) {
+			wrong = below(RIGHT);
+			if (wrong == ONE_ANSWER)
+				wrong = WRONG_REPLAY;
+			end = limit();
+			/* connections of earlier exchanges may not have ended */
+			for (;;) {
+				auth_exchange(wrong);
+				if (last_reason != KBLK_REASON_FULL || time(NULL) > end)
+					break;
+				full++;
+				hang_up();
+				usleep(10000);
+			}
+			if (welcomed)
+				die("exchange %u is welcome, with fault %u", done, wrong);
+			if (wrong < ONE_ANSWER && last_reason != KBLK_REASON_ACCESS)
+				die("fault %u gets reason %u", wrong, last_reason);
+			if (last_reason > KBLK_REASON_ACCESS &&
+			    last_reason != KBLK_REASON_UNKNOWN)
+				die("fault %u gets reason %u", wrong, last_reason);
+			auth.tries[wrong]++;
+			hang_up();
+		}
+		do {
+			hang_up();
+			auth_exchange(RIGHT);
+		} while (last_reason == KBLK_REASON_FULL);
+	}
+	hang_up();
+	for (i = 0; most >= 1000 && i < RIGHT; i++)
+		if (!auth.tries[i] && i != ONE_ANSWER)
+			die("fault %u has never happened", i);
+	printf("%u wrong exchanges are refused, %u right ones are welcome; %u waited\n",
+	       done, auth.tries[RIGHT], full);
+	return 0;
+}
+
+/* Add the identity to the request, and log in with a right proof. */
+static bool auth_log_in(void)
+{
+	struct kblk_hello h = right_hello();
+	unsigned char nonce[KBLK_NONCE_LEN];
+	size_t len;
+
+	proves = true;
+	randomize(nonce, sizeof(nonce));
+	add_field(local.request, KBLK_FIELD_IDENTITY | KBLK_FIELD_MUST, auth.identity,
+		  strlen(auth.identity));
+	len = add_field(local.request, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce,
+			sizeof(nonce));
+	script_begin(&auth.script, &h, &accepted);
+	script_add(&auth.script, local.request, len);
+	auth_say(len);
+	if (!challenged)
+		die("no challenge: reason %u", last_reason);
+	script_add(&auth.script, local.reply, reply_len);
+	len = auth_proof(RIGHT);
+	auth_listen();
+	auth_say(len);
+	return welcomed;
+}
+
 /* @id: 16 hexadecimal digits. One of three attempts is later than the client's. */
 static int take_over(const char *id, bool own)
 {
@@ -713,6 +1065,7 @@ static int take_over(const char *id, bool own)
 	struct kblk_session s = { .queues = htole16(1) };
 	unsigned int i;
 	bool welcome;
+	size_t len;
 
 	memcpy(s.session, &number, sizeof(s.session));
 	for (i = 0; i < 3; i++) {
@@ -721,8 +1074,9 @@ static int take_over(const char *id, bool own)
 			die("not accepted: reason %u", last_reason);
 		begin_login(local.request, KBLK_LOGIN_REQUEST);
 		add_field(local.request, KBLK_FIELD_SESSION, &s, sizeof(s));
-		welcome = log_in(add_field(local.request, KBLK_FIELD_VOLUME,
-					   volume, strlen(volume)));
+		len = add_field(local.request, KBLK_FIELD_VOLUME, volume,
+				strlen(volume));
+		welcome = auth.identity ? auth_log_in() : log_in(len);
 		if (own && welcome && i)
 			break;
 		expect_reason(welcome, KBLK_REASON_BUSY, "another client's session");
@@ -735,8 +1089,23 @@ int main(int argc, char **argv)
 {
 	unsigned int most, n;
 
-	if (argc != 7)
+	if (argc == 10 && !strcmp(argv[5], "auth")) {
+		volume = argv[4];
+		auth.identity = argv[6];
+		self_test();
+		read_key(&auth.key, argv[7]);
+		chance = strtoull(argv[9], NULL, 0);
+		attempt = time(NULL);
+		printf("seed %llu\n", (unsigned long long)chance);
+		open_all(argv[1], argv[2], argv[3]);
+		return auth_exchanges(strtoul(argv[8], NULL, 0));
+	}
+	if (argc == 9) {
+		auth.identity = argv[7];
+		read_key(&auth.key, argv[8]);
+	} else if (argc != 7) {
 		die("usage: kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED");
+	}
 	volume = argv[4];
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");

@@ -3,6 +3,7 @@
  * kofi-blk-target: a target for kofi_blk.ko that breaks the rules.
  *
  *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED [SHORT]
+ *	kofi-blk-target PROVIDER ADDRESS PORT MIB EXCHANGES SEED auth KEYFILE
  *
  * It has one volume of MIB, of its memory, under any name, and one connection at a
  * time. One command in eight it does wrong, in a way that the client answers with
@@ -13,7 +14,8 @@
  * cache has been lost. It counts the FAULTS of the second kind aloud; after so many,
  * and a flush, it says "honest", and does everything right until it is killed. The same
  * seed gives the same choices. With SHORT, its only fault is that reads get that many
- * bytes of their data.
+ * bytes of their data. With "auth", clients have to authenticate by the key. That many
+ * exchanges of proofs are wrong, none of which a client may accept; then it says "honest".
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -31,7 +33,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "blkutil.h"
+#include "blkauth.h"
 
 #define RECVS		(2 * KBLK_DEPTH)
 #define MESSAGE		(sizeof(struct kblk_cmd) + KBLK_INLINE)
@@ -76,6 +78,42 @@ static struct {
 static uint64_t volume_bytes;
 static unsigned int faults, most;
 static size_t shortened = SIZE_MAX;	/* bytes of a read at most */
+
+/* What is wrong in an exchange of proofs */
+enum wrong {
+	WRONG_NONE,		/* a welcome at once, without any proof */
+	WRONG_EARLY,		/* a welcome at once, with a proof */
+	WRONG_NONCE_LENGTH,
+	WRONG_NO_NONCE,
+	WRONG_MUST,		/* a mandatory field that is unknown */
+	WRONG_TWICE,		/* a second challenge */
+	WRONG_NO_PROOF,
+	WRONG_KEY,
+	WRONG_ECHO,		/* the client's own proof comes back */
+	WRONG_REPLAY,
+	WRONG_PROOF,
+	WRONG_WELCOME,		/* another one than the proof covers */
+	WRONG_BEHIND,		/* a field behind the proof */
+	WRONG_PROOF_LENGTH,
+	WRONG_ACCEPT,		/* another one than the proof covers */
+	WRONG_REQUEST,		/* a proof without the client's nonce */
+	WRONG_CHALLENGE,	/* another one than the proof covers */
+	WRONG_TYPE,
+	WRONG_LENGTH,
+	WRONG_REFUSAL,
+	RIGHT,
+};
+
+/* Authentication */
+static struct {
+	bool		on;
+	unsigned int	left;		/* exchanges that are wrong */
+	unsigned int	wrong;		/* enum wrong: of this one */
+	struct auth_key	key;
+	struct script	script;
+	unsigned char	last[KBLK_PROOF_LEN];	/* proof of an earlier exchange */
+	bool		proven;		/* the client's next message is its proof */
+} auth;
 
 /* What has happened */
 static unsigned int served, flushed, wrong, connections, logins;
@@ -191,6 +229,13 @@ static void request(struct fi_eq_cm_entry *e, size_t len)
 		else
 			room = below(sizeof(a));
 	}
+	if (auth.on) {
+		auth.wrong = auth.left ? auth.left-- % RIGHT : RIGHT;
+		auth.proven = false;
+		script_begin(&auth.script, h, &a);
+		if (auth.wrong == WRONG_ACCEPT)
+			a.reserved = htole16(1 + below(65535));
+	}
 	check(fi_domain(fabric, e->info, &domain, NULL), "fi_domain");
 	mr = local_memory(domain, local, sizeof(*local) + volume_bytes);
 	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
@@ -234,6 +279,162 @@ static size_t wrong_reply(size_t len)
 	}
 }
 
+/* Bits of it are others. */
+static void spoil(void *bytes, size_t len)
+{
+	unsigned char was[KBLK_LOGIN_LEN];
+
+	memcpy(was, bytes, len);
+	do
+		flip(bytes, len);
+	while (!memcmp(was, bytes, len));
+}
+
+static void randomize(unsigned char *bytes, size_t len)
+{
+	while (len--)
+		bytes[len] = random64();
+}
+
+static size_t odd_size(size_t right)
+{
+	const size_t sizes[] = { 0, 1, right - 1, right + 1, 2 * right, below(200) };
+	size_t n;
+
+	do
+		n = sizes[below(sizeof(sizes) / sizeof(*sizes))];
+	while (n == right);
+	return n;
+}
+
+/* A challenge is due; returns its bytes, or 0 if a welcome comes instead. */
+static size_t challenge(size_t len)
+{
+	unsigned char nonce[256];
+	size_t n = KBLK_NONCE_LEN;
+
+	if (find_field(local->request, len, KBLK_FIELD_NONCE, nonce, sizeof(nonce)) !=
+	    KBLK_NONCE_LEN ||
+	    !find_field(local->request, len, KBLK_FIELD_IDENTITY, nonce, sizeof(nonce)))
+		die("a client with a key does not authenticate");
+	if (auth.wrong != WRONG_REQUEST)
+		script_add(&auth.script, local->request, len);
+	if (auth.wrong == WRONG_NONE || auth.wrong == WRONG_EARLY)
+		return 0;
+	randomize(nonce, sizeof(nonce));
+	begin_login(local->reply, KBLK_LOGIN_CHALLENGE);
+	if (auth.wrong == WRONG_NO_NONCE)
+		return sizeof(struct kblk_login_head);
+	if (auth.wrong == WRONG_NONCE_LENGTH)
+		n = odd_size(n);
+	len = add_field(local->reply, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce, n);
+	if (auth.wrong == WRONG_MUST)
+		len = add_field(local->reply, 1000 | KBLK_FIELD_MUST, nonce, 4);
+	script_add(&auth.script, local->reply, len);
+	if (auth.wrong == WRONG_CHALLENGE)
+		spoil(local->reply, len);
+	return len;
+}
+
+/* End the welcome of @len bytes with a proof; returns the bytes of the message. */
+static size_t prove(size_t len)
+{
+	unsigned char bytes[256], *proof;
+	struct auth_key key = auth.key;
+	struct kblk_login_head *head = (void *)local->reply;
+
+	if (auth.wrong == WRONG_NONE || auth.wrong == WRONG_NO_PROOF)
+		return len;
+	randomize(bytes, sizeof(bytes));
+	if (auth.wrong == WRONG_PROOF_LENGTH)
+		return add_field(local->reply, KBLK_FIELD_PROOF | KBLK_FIELD_MUST, bytes,
+				 odd_size(KBLK_PROOF_LEN));
+	if (auth.wrong == WRONG_KEY)
+		spoil(key.bytes, key.len);
+	len = add_proof(&auth.script, &key, KBLK_ROLE_TARGET, local->reply);
+	proof = local->reply + len - KBLK_PROOF_LEN;
+	switch (auth.wrong) {
+	case WRONG_ECHO:
+		memcpy(proof, local->request + le16toh(((struct kblk_login_head *)
+			local->request)->len) - KBLK_PROOF_LEN, KBLK_PROOF_LEN);
+		break;
+	case WRONG_REPLAY:
+		memcpy(proof, auth.last, sizeof(auth.last));
+		break;
+	case WRONG_PROOF:
+		spoil(proof, KBLK_PROOF_LEN);
+		break;
+	case WRONG_WELCOME:
+		spoil(local->reply, len - KBLK_PROOF_LEN);
+		break;
+	case WRONG_BEHIND:
+		return add_field(local->reply, 1000, bytes, 4 * below(10));
+	case WRONG_TYPE:
+		head->type = htole16(below(2) ? KBLK_LOGIN_REQUEST :
+				     KBLK_LOGIN_PROOF + below(1000));
+		break;
+	case WRONG_LENGTH:
+		if (below(2))
+			return below(2) ? below(len) :
+			       len + 1 + below(KBLK_LOGIN_LEN - len);
+		head->len = htole16(len + 1 + below(1000));
+		break;
+	default:
+		memcpy(auth.last, proof, sizeof(auth.last));
+		break;
+	}
+	return len;
+}
+
+/* Another challenge in place of a welcome */
+static size_t again(void)
+{
+	unsigned char nonce[KBLK_NONCE_LEN];
+
+	randomize(nonce, sizeof(nonce));
+	begin_login(local->reply, KBLK_LOGIN_CHALLENGE);
+	return add_field(local->reply, KBLK_FIELD_NONCE | KBLK_FIELD_MUST, nonce,
+			 sizeof(nonce));
+}
+
+/* A refusal; of a busy target the client would try again. */
+static size_t odd_refusal(void)
+{
+	uint16_t reason;
+
+	do
+		reason = below(2) ? below(16) : random64();
+	while (reason == KBLK_REASON_BUSY);
+	reason = htole16(reason);
+	begin_login(local->reply, KBLK_LOGIN_REFUSED);
+	return add_field(local->reply, KBLK_FIELD_REASON, &reason, sizeof(reason));
+}
+
+/* Send a message of the login that is not the last one, and receive the next one. */
+static void say_login(size_t len)
+{
+	if (fi_recv(ep, local->request, sizeof(local->request), fi_mr_desc(mr),
+		    FI_ADDR_UNSPEC, local->request) ||
+	    fi_send(ep, local->reply, len, fi_mr_desc(mr), FI_ADDR_UNSPEC, NULL))
+		down = true;
+}
+
+/* The client's proof, at the end of its message */
+static void take_proof(size_t len)
+{
+	const struct kblk_login_head *head = (const void *)local->request;
+	unsigned char mac[KBLK_PROOF_LEN];
+
+	if (len < sizeof(*head) + sizeof(mac) || head->type != htole16(KBLK_LOGIN_PROOF))
+		die("%zu bytes are no proof", len);
+	script_add(&auth.script, local->request, len - sizeof(mac));
+	script_mac(&auth.script, &auth.key, KBLK_ROLE_CLIENT, mac);
+	if (auth.wrong == RIGHT &&
+	    memcmp(mac, local->request + len - sizeof(mac), sizeof(mac)))
+		die("the client's proof is wrong");
+	script_add(&auth.script, local->request + len - sizeof(mac), sizeof(mac));
+}
+
 static void login(size_t len)
 {
 	struct kblk_welcome w = {
@@ -247,6 +448,10 @@ static void login(size_t len)
 	ssize_t err;
 	size_t i;
 
+	if (auth.on && auth.proven) {
+		take_proof(len);
+		goto welcome;
+	}
 	if (find_field(local->request, len, KBLK_FIELD_SESSION, &s,
 		       sizeof(s)) != sizeof(s) || s.queues != htole16(1) ||
 	    !find_field(local->request, len, KBLK_FIELD_VOLUME, bytes,
@@ -255,7 +460,16 @@ static void login(size_t len)
 	logins++;
 	memset(&notes, 0, sizeof(notes));
 	find_field(local->request, len, KBLK_FIELD_NOTES, &notes, sizeof(notes));
-	if (connections && find_field(local->request, len, KBLK_FIELD_UUID, bytes,
+	if (auth.on) {
+		len = challenge(len);
+		auth.proven = len;
+		if (len) {
+			say_login(len);
+			return;
+		}
+	}
+welcome:
+	if (!auth.on && connections && find_field(local->request, len, KBLK_FIELD_UUID, bytes,
 				      sizeof(bytes)) &&
 	    memcmp(bytes, uuid, sizeof(uuid)))
 		die("another volume is expected");
@@ -272,11 +486,19 @@ static void login(size_t len)
 	begin_login(local->reply, KBLK_LOGIN_WELCOME);
 	len = add_field(local->reply, KBLK_FIELD_WELCOME, &w, sizeof(w));
 	/* of a later version */
-	if (below(2))
+	if (!auth.on && below(2))
 		len = add_field(local->reply, 1000, bytes, sizeof(bytes));
 	if (connections && !honest() && !below(8)) {
 		count_fault();
 		len = wrong_reply(len);
+	}
+	if (auth.on) {
+		if (auth.wrong == WRONG_TWICE)
+			len = again();
+		else if (auth.wrong == WRONG_REFUSAL)
+			len = odd_refusal();
+		else
+			len = prove(len);
 	}
 	for (i = 0; i < RECVS; i++)
 		post(&local->commands[i]);
@@ -583,11 +805,22 @@ int main(int argc, char **argv)
 	bool told = false;
 	size_t i;
 
-	if (argc != 7 && argc != 8)
+	if (argc == 9 && !strcmp(argv[7], "auth")) {
+		self_test();
+		auth.on = true;
+		read_key(&auth.key, argv[8]);
+	} else if (argc != 7 && argc != 8) {
 		die("usage: kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED [SHORT]");
+	}
 	volume_bytes = strtoull(argv[4], NULL, 0) << 20;
 	most = strtoul(argv[5], NULL, 0);
 	chance = strtoull(argv[6], NULL, 0);
+	if (auth.on) {
+		/* commands are served without a fault */
+		auth.left = most;
+		most = 0;
+		shortened = SIZE_MAX - 1;
+	}
 	if (argc == 8)
 		shortened = strtoul(argv[7], NULL, 0);
 	local = calloc(1, sizeof(*local) + volume_bytes);
@@ -603,7 +836,7 @@ int main(int argc, char **argv)
 			progress(20);
 		if (down)
 			hang_up();
-		if (!told && honest()) {
+		if (!told && honest() && !auth.left) {
 			told = true;
 			printf("seed %s: %u commands served, %u flushes, %u wrongly; ",
 			       argv[6], served, flushed, wrong);
