@@ -107,10 +107,63 @@ late() {	# KIND BYTES TIMEOUT HEAL(ms after the cut) UNMAP(no, failed, now)
 # A request of this device is outstanding
 waits_for() { ! quiet "$1"; }
 
+# --- the same of kofi_9p, whose server breaks a rule (tests/vm/peer/9p.c) ---
+
+PORT=5641
+lose() { ns r ip route add blackhole "$1"; }	# packets to this address
+pass_on() { ns r ip route del blackhole "$1"; }
+
+files_at() {	# WHERE ADDRESS
+	mkdir -p "/tmp/$1" && mount -t 9p -o \
+		"trans=kofi-sock,port=$PORT,msize=65536,cache=none" "$2" "/tmp/$1"
+}
+
+# Bytes that TCP has sent from this port (field 2) or to it (3) and the peer has not got
+unsent() {	# FIELD BYTES [NAMESPACE]
+	unsent=$(${3:+ns "$3"} cat /proc/net/tcp | awk -v at="$1" -v port="$(printf :%04X $PORT)" \
+		'$at ~ port "$" && $4 == "01" { print substr($5, 1, 8) }')
+	for bytes in $unsent; do
+		[ $((0x$bytes)) -lt "$2" ] || return 0
+	done
+	return 1
+}
+
+file_is() { head -c 4096 "/tmp/data.$1" | cmp - /tmp/y/data; }	# DATA
+put_file() {	# DATA
+	dd if="/tmp/data.$1" of=/tmp/y/data bs=4096 count=1 conv=notrunc
+}
+
+# A reply that breaks a rule is on its way when the client writes, and ends the
+# connection before the server has got the write. The client unmounts by force.
+late_file() {
+	ns t kofi-9p-peer tcp 0.0.0.0 $PORT &
+	server=$!
+	retry files_at x 10.7.2.1 && files_at y 10.8.1.1 && put_file zero || return
+	exec 8<>/tmp/x/data 9</tmp/x/short
+	lose 10.7.1.2 || return
+	head -c 1 <&9 &
+	reader=$!
+	retry unsent 2 1 t && lose 10.7.2.1 || return
+	dd if=/tmp/data.old bs=4096 count=1 >&8 &
+	writer=$!
+	retry unsent 3 4096 && file_is zero && pass_on 10.7.1.2 || return
+	! wait $writer || { echo "the write succeeded without a network"; return 1; }
+	! wait $reader || return
+	exec 8>&- 9<&-
+	umount -f /tmp/x && put_file new && pass_on 10.7.2.1 || return
+	until=$(($(ms) + WATCH * 1000))
+	while [ "$(ms)" -lt $until ]; do
+		file_is new || return
+		sleep 0.1
+	done
+	umount /tmp/y && kill $server
+}
+
 step setup setup || exit
 step write-unmapped-when-failed late write 4096 3 8000 failed || exit
 step write-unmapped-at-once late write 4096 30 1000 now || exit
 step discard-unmapped-when-failed late discard 1048576 3 8000 failed || exit
+step file-unmounted-when-failed late_file || exit
 if [ "$VM_SOAK" = 1 ]; then
 	step zeroes-unmapped-when-failed late zeroes 1048576 3 8000 failed || exit
 	for heal in 4500 8000 13500 14200; do
