@@ -254,6 +254,41 @@ auth_takeover() {
 		retry state n live && unmap n && port_gone other
 }
 
+# A device takes four requests and then waits. So the target waits with the fifth command,
+# and reads the sixth one only when the connection has been reset. It must not start it.
+LATE=127.0.0.3
+late_device() {
+	backing below 4 && dmsetup create late --table "0 8192 linear $(cat /tmp/below.dev) 0" &&
+		dmsetup mknodes late &&
+		losetup -f --show --direct-io=on /dev/mapper/late >/tmp/late.dev || return
+	queue=/sys/block/$(basename "$(cat /tmp/late.dev)")/queue
+	echo none >"$queue/scheduler" && echo 4 >"$queue/nr_requests"
+}
+# The state of its endpoint, and the messages that it has received
+of_late() {
+	kofi stat ep | awk -v at="$LATE:4421" '
+		$2 == "ep" { of_it = $5 == "kofi_blkt" && $7 == at; state = $6 }
+		of_it && $1 == "rx_completions:" { print state, $2 }'
+}
+received() { [ "$(of_late)" = "connected $1" ]; }
+is_reset() { of_late | grep ^shutdown && ! kofi stat eq | grep 'waiting: [1-9]'; }
+unused() { [ "$(stat_of "$1" connections)" = 0 ]; }
+started() { dd if=/tmp/below.img bs=16k skip="$1" count=1 status=none | head -c 4096 | cmp -s /tmp/ff -; }
+
+not_started() {
+	late_device && volume late && ip addr add $LATE/32 dev lo && port late $LATE sock &&
+		head -c 4096 /dev/zero | tr '\0' '\377' >/tmp/ff && mkfifo /tmp/cue &&
+		dmsetup suspend --nolockfs late || return
+	kofi-blk-peer tcp $LATE 4421 late reset 6 <>/tmp/cue >/tmp/sent &
+	peer=$!
+	# a message of the login, and six commands
+	retry received 7 && grep -x sent /tmp/sent && echo >/tmp/cue && wait $peer &&
+		retry is_reset && dmsetup resume late && retry unused late || return
+	for n in 5 4 3 2; do started $n || return; done
+	expect_fail started 0 && port_gone late && volume_gone late &&
+		losetup -d "$(cat /tmp/late.dev)" && dmsetup remove late
+}
+
 ends() { unmap m && target_gone && modules_gone; }
 
 step begin setup || exit
@@ -285,5 +320,6 @@ if over_rdma; then
 	step auth-target-verbs auth_target verbs $((PROOFS / 10))
 fi
 step auth-takeover auth_takeover
+step not-started not_started
 step end ends
 step nothing-left retry no_objects

@@ -5,6 +5,7 @@
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit SESSION [IDENTITY KEYFILE]
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME auth IDENTITY KEYFILE EXCHANGES SEED
+ *	kofi-blk-peer tcp ADDRESS PORT VOLUME reset COMMANDS
  *
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
@@ -18,6 +19,8 @@
  * be welcome. With "auth" it makes that many exchanges of proofs that are wrong in one way,
  * none of which may be welcome, and right ones in between, which must be: they check the
  * target's proof. IDENTITY and KEYFILE authenticate the other two, too.
+ * With "reset" it sends writes of 4 KiB, the last one to the first block of the volume,
+ * says "sent", waits for a line of input, and resets its connection.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -25,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1085,6 +1089,49 @@ static int take_over(const char *id, bool own)
 	return 0;
 }
 
+/* The kernel sends a reset for each TCP connection of a process that ends like this. */
+static void reset_and_exit(void)
+{
+	const struct linger now = { .l_onoff = 1 };
+	int fd;
+
+	/* others are no sockets, which is an error */
+	for (fd = 0; fd < sysconf(_SC_OPEN_MAX); fd++)
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	_exit(0);
+}
+
+static int write_and_reset(unsigned int nr)
+{
+	static unsigned char message[sizeof(struct kblk_cmd) + KBLK_INLINE];
+	struct kblk_cmd c = {
+		.op = KBLK_OP_WRITE, .flags = KBLK_CMD_INLINE,
+		.len = htole32(KBLK_INLINE),
+	};
+	time_t end = limit();
+	unsigned int i;
+
+	if (!dial(true))
+		die("not welcome: reason %u", last_reason);
+	memset(message, 0xff, sizeof(message));
+	for (i = 0; i < nr; i++) {
+		c.tag = htole16(i);
+		/* not the neighbours of others: each is a request of the device */
+		c.sector = htole64((nr - 1 - i) * (4 * KBLK_INLINE / 512));
+		memcpy(message, &c, sizeof(c));
+		transmit(message, sizeof(message));
+	}
+	while (sending && !down && time(NULL) <= end)
+		progress(20);
+	if (sending || down)
+		die("%u commands are not sent", sending);
+	puts("sent");
+	fflush(stdout);
+	getchar();
+	reset_and_exit();
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int most, n;
@@ -1112,6 +1159,10 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[5], "takeover") || !strcmp(argv[5], "inherit")) {
 		open_all(argv[1], argv[2], argv[3]);
 		return take_over(argv[6], *argv[5] == 'i');
+	}
+	if (!strcmp(argv[5], "reset")) {
+		open_all(argv[1], argv[2], argv[3]);
+		return write_and_reset(strtoul(argv[6], NULL, 0));
 	}
 	most = strtoul(argv[5], NULL, 0);
 	chance = strtoull(argv[6], NULL, 0);
