@@ -417,15 +417,10 @@ static bool ksk_tx_more(struct ksk_conn *c)
 	return op ? !ksk_tx_blocked(c, op) : more;
 }
 
-/* A page for each is cheaper as long as there are few. */
-static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c,
-					  struct msghdr *msg, size_t len)
+/* A page for each stream is cheaper as long as there are few streams. */
+static __always_inline bool ksk_tx_shares(const struct ksk_conn *c)
 {
-	struct sock *sk = c->sock->sk;
-
-	return !c->ops->many || !ksk_rdm_crowded(c->ep) ?
-	       tcp_sendmsg_locked(sk, msg, len) :
-	       ksk_sendmsg_shared(sk, msg, len);
+	return c->ops->many && ksk_rdm_crowded(c->ep);
 }
 
 /*
@@ -489,6 +484,7 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	size_t hdr = c->frame.hdr_len - c->frame.hdr_off, len, took = 0;
 	bool rsp = c->frame.left && c->frame.rsp;
 	struct msghdr *msg = &c->frame.msg;
+	struct sock *sk = c->sock->sk;
 	ssize_t sent;
 
 	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -500,7 +496,8 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	if (len < hdr + c->frame.left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
 
-	sent = ksk_tx_sendmsg(c, msg, len);
+	sent = ksk_tx_shares(c) ? ksk_sendmsg_shared(sk, msg, len) :
+				  tcp_sendmsg_locked(sk, msg, len);
 	if (sent <= 0)
 		goto out;
 
@@ -598,6 +595,7 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 {
 	struct msghdr *msg = &c->frame.msg;
 	struct ksk_burst b __uninitialized;
+	struct sock *sk = c->sock->sk;
 	ssize_t sent;
 
 	ksk_tx_collect(c);
@@ -609,7 +607,8 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 		msg->msg_flags |= MSG_MORE;
 	msg->msg_ubuf = NULL;
 	kofi_iter_kvec(&msg->msg_iter, ITER_SOURCE, b.kv, b.segs, b.total);
-	sent = ksk_tx_sendmsg(c, msg, b.total);
+	sent = ksk_tx_shares(c) ? ksk_sendmsg_shared(sk, msg, b.total) :
+				  tcp_sendmsg_locked(sk, msg, b.total);
 	if (sent <= 0) {
 		ksk_tx_format(c);
 		return sent ? : -EPIPE;
@@ -831,32 +830,29 @@ static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 	       !ksk_tx_others(c) && !ksk_tx_blocked(c, op);
 }
 
-/* Queue an operation, with the socket locked, and send unless that is deferred. */
-static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
-					   struct ksk_txop *op, bool deferred)
+/*
+ * Begin an operation, with the socket locked, or queue it. Returns 1 if the caller has
+ * become the sender, 0 or -ESHUTDOWN.
+ */
+static __always_inline int ksk_tx_enqueue(struct ksk_conn *c,
+					  struct ksk_txop *op, bool deferred)
 {
-	bool start = true;
-
 	if (c->posts.closed)
 		return -ESHUTDOWN;
 	if (!deferred && ksk_tx_alive(c) && likely(ksk_tx_first(c, op))) {
 		ksk_tx_begin(c, op);
 		ksk_tx_state(c, KSK_TX_ACTIVE);
-	} else {
-		ksk_tx_collect(c);
-		list_add_tail(&op->node, &c->tx.queue);
-		c->tx.nqueued++;
-		if (deferred)
-			return 0;
-		start = ksk_tx_alive(c) && ksk_tx_start(c);
+		return 1;
 	}
-	if (start) {
-		ksk_stat_inc(&c->stats.tx_inline);
-		if (ksk_tx_frames(c, ksk_inline_max))
-			ksk_conn_go_on(c);
-	} else if (c->tx.state == KSK_TX_IDLE) {
+	ksk_tx_collect(c);
+	list_add_tail(&op->node, &c->tx.queue);
+	c->tx.nqueued++;
+	if (deferred)
+		return 0;
+	if (ksk_tx_alive(c) && ksk_tx_start(c))
+		return 1;
+	if (c->tx.state == KSK_TX_IDLE)
 		ksk_tx_corked(c);
-	}
 	return 0;
 }
 
@@ -884,7 +880,13 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 	if (bh)
 		local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
-		err = ksk_tx_send_now(c, op, deferred);
+		err = ksk_tx_enqueue(c, op, deferred);
+		if (likely(err > 0)) {
+			err = 0;
+			ksk_stat_inc(&c->stats.tx_inline);
+			if (ksk_tx_frames(c, ksk_inline_max))
+				ksk_conn_go_on(c);
+		}
 		ksk_tx_unlock(sk);
 	} else {
 		err = ksk_tx_leave(c, op, deferred);
