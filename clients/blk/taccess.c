@@ -62,9 +62,9 @@ ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page)
 }
 
 /* An address that each link may have */
-static bool kblkt_link_local(const struct sockaddr_storage *addr)
+static bool kblkt_link_local(const struct sockaddr *addr)
 {
-	return addr->ss_family == AF_INET6 &&
+	return addr->sa_family == AF_INET6 &&
 	       ipv6_addr_type(&((const struct sockaddr_in6 *)addr)->sin6_addr) &
 	       IPV6_ADDR_LINKLOCAL;
 }
@@ -80,7 +80,8 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 				   NULL, &n->addr);
 	if (err)
 		return err;
-	if (kblkt_link_local(&n->addr) && !kblkt_scope(&n->addr))
+	if (kblkt_link_local((const struct sockaddr *)&n->addr) &&
+	    !kblkt_scope(&n->addr))
 		return -EINVAL;
 	n->bits = kblkt_bits(&n->addr);
 	if (!bits)
@@ -165,10 +166,12 @@ static bool kblkt_in_net(const struct kblkt_net *n, const struct sockaddr *sa)
 		return false;
 	if (sa->sa_family == AF_INET6) {
 		b6 = (const struct sockaddr_in6 *)sa;
-		return (!a6->sin6_scope_id ||
-			a6->sin6_scope_id == b6->sin6_scope_id) &&
-		       ipv6_prefix_equal(&a6->sin6_addr, &b6->sin6_addr,
-					 n->bits);
+		if (!ipv6_prefix_equal(&a6->sin6_addr, &b6->sin6_addr, n->bits))
+			return false;
+		/* a network that contains fe80::/10 does not admit hosts of each link */
+		return a6->sin6_scope_id ?
+		       a6->sin6_scope_id == b6->sin6_scope_id :
+		       !n->bits || !kblkt_link_local(sa);
 	}
 	b4 = (const struct sockaddr_in *)sa;
 	return !n->bits || !((a4->sin_addr.s_addr ^ b4->sin_addr.s_addr) &
@@ -222,10 +225,15 @@ bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa,
 bool kblkt_same_addr(const struct sockaddr_storage *a,
 		     const struct sockaddr_storage *b)
 {
-	const struct kblkt_net n = { .addr = *a, .bits = kblkt_bits(a) };
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
-	return kblkt_scope(a) == kblkt_scope(b) &&
-	       kblkt_in_net(&n, (const struct sockaddr *)b);
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET6)
+		return a6->sin6_scope_id == b6->sin6_scope_id &&
+		       ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr);
+	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
 static struct kblkt_link *kblkt_link(const struct kblkt_port *p,

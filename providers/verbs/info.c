@@ -469,6 +469,16 @@ static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 	info->domain_attr->resource_mgmt = most->domain_attr->resource_mgmt;
 }
 
+/* rdma_cm leaves out the scope of a link-local address that it reads from a request. */
+static void vrb_info_scope(const struct rdma_cm_id *id, void *addr)
+{
+	struct sockaddr_in6 *in6 = addr;
+
+	if (in6->sin6_family == AF_INET6 && !in6->sin6_scope_id &&
+	    ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+		in6->sin6_scope_id = id->route.addr.dev_addr.bound_dev_if;
+}
+
 /**
  * vrb_info_request - make the info of a connection request
  * @from: info of the passive endpoint
@@ -505,6 +515,8 @@ struct fi_info *vrb_info_request(const struct fi_info *from,
 	if (!info->domain_attr->name || !info->fabric_attr->name ||
 	    vrb_info_addrs(info, src, dest))
 		goto free;
+	vrb_info_scope(id, info->src_addr);
+	vrb_info_scope(id, info->dest_addr);
 	fi_freeinfo(most);
 	return info;
 

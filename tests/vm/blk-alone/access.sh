@@ -30,22 +30,35 @@ tenants() {
 		volume_gone tenant
 }
 
-# Two links have one address. A list admits a client of the link that it names.
+# Links may have equal addresses. A list admits a client of the link that it names.
+scoped_on() {	# PROVIDER ADDRESS
+	port scoped "$2" "$1" || return
+	for list in "fe80::1%v1" fe00::/8; do
+		echo "$list" >$TARGET/volumes/scoped/allow &&
+			refused "access denied" scoped "$1" &&
+			target_refused "address not in the volume" || return
+	done
+	for list in "$2" ::/0; do
+		echo "$list" >$TARGET/volumes/scoped/allow && map m scoped "$1" &&
+			direct /dev/zero "$(device m)" && unmap m || return
+	done
+	port_gone scoped
+}
 scoped() {
 	for link in v0 v1; do
 		ip link add $link type dummy && ip link set $link up &&
 			ip addr add fe80::1/64 dev $link nodad || return
 	done
-	addr=$SOCK
+	ip addr add fe80::1/64 dev dummy_rxe nodad || return
+	addrs="$SOCK $VERBS"
 	SOCK=fe80::1%v0
-	backing scoped 8 && volume scoped allow=fe80::1%v1 && port scoped $SOCK sock &&
-		refused "access denied" scoped sock &&
-		target_refused "address not in the volume" &&
-		echo $SOCK >$TARGET/volumes/scoped/allow && map m scoped sock &&
-		direct /dev/zero "$(device m)" && unmap m && volume_gone scoped && port_gone scoped
+	VERBS=fe80::1%dummy_rxe
+	backing scoped 8 && volume scoped allow=none &&
+		scoped_on sock "$SOCK" && scoped_on verbs "$VERBS" && volume_gone scoped
 	rc=$?
-	SOCK=$addr
-	[ $rc = 0 ] && ip link del v0 && ip link del v1
+	SOCK=${addrs% *}
+	VERBS=${addrs#* }
+	[ $rc = 0 ] && ip link del v0 && ip link del v1 && ip addr del fe80::1/64 dev dummy_rxe
 }
 
 # A client on the other provider's address that stays in the list. It reads, so that all
