@@ -110,11 +110,10 @@ static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
 		    c->notes.told == KBLKT_TOLD)
 			continue;
 		if (c->notes.told == KBLKT_UNTOLD) {
-			/* the write may complete before this returns */
-			c->notes.told = KBLKT_TELLS;
+			/* kblkt_told() waits for the lock */
 			err = kblkt_tell(c);
-			if (err)
-				c->notes.told = KBLKT_UNTOLD;
+			if (!err)
+				c->notes.told = KBLKT_TELLS;
 		}
 		if (!err || err == -EAGAIN)
 			ret = true;
