@@ -344,7 +344,8 @@ struct rxm_conn_tx {
  * @grant_now: a receive must be granted at once if the peer is short of credits. Posts of
  *	receives set it under rxm_conn.rx_lock, and the sender clears it. Both use
  *	WRITE_ONCE(), as they have no lock in common
- * @granting: @grant is being sent; under rxm_conn.lock
+ * @granting: @grant is being sent; under rxm_conn.lock, or while the connection sends
+ *	nothing yet
  * @reserve: number of credits that messages may not use; fixed before a packet is sent
  * @credits: number of the peer's receives that our packets may use; the sender takes
  *	them, and received grants add to them
@@ -603,7 +604,7 @@ struct rxm_op_write {
  * @refs: the post, each packet or access below, and an answer of the peer
  * @err: first error, a positive error code; set by cmpxchg()
  * @how: enum rxm_how
- * @phase: enum rxm_phase
+ * @phase: enum rxm_phase; the last reference reads it without a lock
  * @tagged: the message has a tag
  * @awaited: the peer has not answered yet; under rxm_conn.lock
  * @busy: a packet that is being sent uses @hdr. The sender sets it by xchg(), and the
