@@ -91,15 +91,15 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 	const size_t *conn = ep->tun.conn;
 
 	/* the device may have less than the consumer allows, and the peer */
-	ep->responder_resources = min_t(size_t, ep->responder_resources,
-					conn[VRB_CONN_READ_RESOURCES]);
-	ep->initiator_depth = min_t(size_t, ep->initiator_depth,
-				    conn[VRB_CONN_READ_DEPTH]);
+	ep->limits.responder_resources = min_t(size_t, ep->limits.responder_resources,
+					       conn[VRB_CONN_READ_RESOURCES]);
+	ep->limits.initiator_depth = min_t(size_t, ep->limits.initiator_depth,
+					   conn[VRB_CONN_READ_DEPTH]);
 	*param = (struct rdma_conn_param) {
-		.private_data		= ep->cm_data,
-		.private_data_len	= ep->cm_len,
-		.responder_resources	= ep->responder_resources,
-		.initiator_depth	= ep->initiator_depth,
+		.private_data		= ep->cm.data,
+		.private_data_len	= ep->cm.data_len,
+		.responder_resources	= ep->limits.responder_resources,
+		.initiator_depth	= ep->limits.initiator_depth,
 		.flow_control		= 1,
 		.retry_count		= conn[VRB_CONN_RETRY],
 		.rnr_retry_count	= conn[VRB_CONN_RNR_RETRY],
@@ -127,13 +127,13 @@ static void vrb_cm_tune(struct vrb_ep *ep)
 	const size_t *conn = ep->tun.conn;
 
 	if (dscp >= 0)
-		rdma_set_service_type(ep->id, dscp << 2);
+		rdma_set_service_type(ep->cm.id, dscp << 2);
 	/* both stay local, and iWARP has neither of them */
-	rdma_set_min_rnr_timer(ep->id, conn[VRB_CONN_RNR_TIMER]);
+	rdma_set_min_rnr_timer(ep->cm.id, conn[VRB_CONN_RNR_TIMER]);
 	if (conn[VRB_CONN_ACK_TIMEOUT])
-		rdma_set_ack_timeout(ep->id, conn[VRB_CONN_ACK_TIMEOUT]);
+		rdma_set_ack_timeout(ep->cm.id, conn[VRB_CONN_ACK_TIMEOUT]);
 	else if (ep->tun.silence_timeout)
-		rdma_set_ack_timeout(ep->id, vrb_cm_ack_timeout
+		rdma_set_ack_timeout(ep->cm.id, vrb_cm_ack_timeout
 				     (ep, ep->tun.silence_timeout));
 }
 
@@ -161,7 +161,7 @@ static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 		vrb_ep_abort(ep, err);
 	else if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)
 		/* the peer of this request has given up: refuse to enable the endpoint */
-		cmpxchg(&ep->dead, 0, ECONNRESET);
+		cmpxchg(&ep->end.err, 0, ECONNRESET);
 }
 
 /* The connection is established. On the active side, @conn has the peer's answer. */
@@ -180,14 +180,14 @@ static void vrb_cm_established(struct vrb_ep *ep,
 	}
 	/* reads that the peer allows; not all iWARP devices report them */
 	if (!ep->base.info->handle && !ep->iwarp)
-		ep->initiator_depth = min(ep->initiator_depth,
-					  conn->initiator_depth);
+		ep->limits.initiator_depth = min(ep->limits.initiator_depth,
+						 conn->initiator_depth);
 	vrb_cm_step(&ep->base.obj, "connected", 0);
-	WRITE_ONCE(ep->established, true);
-	cancel_delayed_work(&ep->watch);
+	WRITE_ONCE(ep->cm.established, true);
+	cancel_delayed_work(&ep->cm.watch);
 	vrb_mr_connected(ep);
 	if (ep->tun.keepalive_idle)
-		mod_timer(&ep->idle,
+		mod_timer(&ep->tx.idle,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	kofi_ep_connected(&ep->base, data, len);
 	/* post receives that the queue pair refused during the connect */
@@ -222,10 +222,10 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 
 	vrb_cm_param(ep, &param);
 	vrb_rx_push(ep);
-	ep->asked = true;
+	ep->cm.asked = true;
 	err = rdma_connect_locked(id, &param);
 	if (err)
-		ep->asked = false;
+		ep->cm.asked = false;
 	return err;
 }
 
@@ -241,8 +241,8 @@ void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
 	int err;
 
-	ep->asked = false;
-	if (READ_ONCE(ep->dead))
+	ep->cm.asked = false;
+	if (READ_ONCE(ep->end.err))
 		return;
 	err = vrb_cm_request(ep, id);
 	if (err)
@@ -254,19 +254,19 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_REJECTED:
-		if (!READ_ONCE(ep->established)) {
-			ep->asked = false;
+		if (!READ_ONCE(ep->cm.established)) {
+			ep->cm.asked = false;
 			break;
 		}
 		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		if (!ep->left)
-			WRITE_ONCE(ep->left, jiffies ?: 1);
+		if (!ep->cm.left)
+			WRITE_ONCE(ep->cm.left, jiffies ?: 1);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		ep->asked = false;
+		ep->cm.asked = false;
 		break;
 	default:
 		break;
@@ -283,7 +283,7 @@ static bool vrb_cm_neighbour(const struct vrb_ep *ep,
 			     const struct rdma_cm_event *ev)
 {
 	return ev->event == RDMA_CM_EVENT_UNREACHABLE &&
-	       READ_ONCE(ep->established) && !ep->base.info->handle;
+	       READ_ONCE(ep->cm.established) && !ep->base.info->handle;
 }
 
 static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
@@ -293,7 +293,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 
 	vrb_cm_step(&ep->base.obj, rdma_event_msg(ev->event), ev->status);
 	vrb_cm_note(ep, ev->event);
-	if (READ_ONCE(ep->dead) || vrb_cm_neighbour(ep, ev))
+	if (READ_ONCE(ep->end.err) || vrb_cm_neighbour(ep, ev))
 		return;
 
 	switch (ev->event) {
@@ -314,7 +314,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		 * The peer that accepted has closed before this side's last
 		 * message arrived.
 		 */
-		if (READ_ONCE(ep->established))
+		if (READ_ONCE(ep->cm.established))
 			vrb_ep_abort(ep, ESHUTDOWN);
 		else
 			vrb_cm_rejected(ep, id, ev);
@@ -339,7 +339,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		break;
 	}
 	/* the passive side may miss the last message of the handshake */
-	if (err && READ_ONCE(ep->established))
+	if (err && READ_ONCE(ep->cm.established))
 		vrb_ep_abort(ep, -err);
 	else if (err)
 		vrb_cm_fail(ep, -err, err, NULL, 0);
@@ -367,16 +367,16 @@ int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 void vrb_cm_watch(struct work_struct *work)
 {
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
-					 watch);
-	u32 left = READ_ONCE(ep->sq_done);
+					 cm.watch);
+	u32 left = READ_ONCE(ep->tx_done.wrs);
 
-	if (!READ_ONCE(ep->tx_closed)) {
+	if (!READ_ONCE(ep->tx.closed)) {
 		vrb_cm_fail(ep, ETIMEDOUT, -ETIMEDOUT, NULL, 0);
-	} else if (left == ep->tx_left) {
+	} else if (left == ep->tx.seen) {
 		vrb_ep_abort(ep, ECANCELED);
 	} else {
-		ep->tx_left = left;
-		queue_delayed_work(vrb_wq, &ep->watch,
+		ep->tx.seen = left;
+		queue_delayed_work(vrb_wq, &ep->cm.watch,
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
 	}
 }
@@ -387,7 +387,7 @@ void vrb_cm_watch(struct work_struct *work)
  *
  * The manager refuses to create a queue pair before its event arrives.
  *
- * Context: process, may sleep; cm_mutex held.
+ * Context: process, may sleep; cm.mutex held.
  * Return: true if the peer has given up.
  */
 bool vrb_cm_given_up(struct vrb_ep *ep)
@@ -395,7 +395,7 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
 	int mask;
 
-	return rdma_init_qp_attr(ep->id, &attr, &mask);
+	return rdma_init_qp_attr(ep->cm.id, &attr, &mask);
 }
 
 /* ------------------------------------------------------------ active side */
@@ -406,7 +406,7 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
  *
  * The identifier is bound to the endpoint's address, and so to its device.
  *
- * Context: process, may sleep; cm_mutex held.
+ * Context: process, may sleep; cm.mutex held.
  * Return: 0; -ENODEV if the address belongs to another device; errors of the
  * connection manager.
  */
@@ -416,27 +416,27 @@ int vrb_cm_create(struct vrb_ep *ep)
 	struct rdma_cm_id *id;
 	int err;
 
-	if (!ep->local.sa.sa_family || kofi_ip_any(&ep->local.sa)) {
-		__be16 port = ep->local.in4.sin_port;
+	if (!ep->cm.local.sa.sa_family || kofi_ip_any(&ep->cm.local.sa)) {
+		__be16 port = ep->cm.local.in4.sin_port;
 
-		err = vrb_if_find_dev(net, ep->dom->ib, ep->local.sa.sa_family,
-				      &ep->local);
+		err = vrb_if_find_dev(net, ep->dom->ib, ep->cm.local.sa.sa_family,
+				      &ep->cm.local);
 		if (err)
 			return err;
-		*kofi_ip_port(&ep->local.sa) = port;
+		*kofi_ip_port(&ep->cm.local.sa) = port;
 	}
 	id = rdma_create_id(net, vrb_cm_event, ep, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	err = rdma_bind_addr(id, &ep->local.sa);
+	err = rdma_bind_addr(id, &ep->cm.local.sa);
 	if (!err && id->device != ep->dom->ib)
 		err = -ENODEV;
 	if (err) {
 		rdma_destroy_id(id);
 		return err;
 	}
-	memcpy(&ep->local, &id->route.addr.src_addr, sizeof(ep->local));
-	ep->id = id;
+	memcpy(&ep->cm.local, &id->route.addr.src_addr, sizeof(ep->cm.local));
+	ep->cm.id = id;
 	return 0;
 }
 
@@ -447,28 +447,28 @@ static int vrb_cm_connect(struct fid_ep *fid, const void *addr,
 	struct vrb_ep *ep = vrb_ep(fid);
 	int err;
 
-	mutex_lock(&ep->cm_mutex);
-	err = -READ_ONCE(ep->dead);
+	mutex_lock(&ep->cm.mutex);
+	err = -READ_ONCE(ep->end.err);
 	if (err)
 		goto unlock;
 	err = -EINVAL;
 	if (!kofi_ip_len(addr) ||
 	    ((const struct sockaddr *)addr)->sa_family !=
-	    ep->local.sa.sa_family)
+	    ep->cm.local.sa.sa_family)
 		goto unlock;
-	memcpy(&ep->peer, addr, kofi_ip_len(addr));
-	ep->cm_len = vrb_cm_pack(ep->cm_data, param, paramlen);
+	memcpy(&ep->cm.peer, addr, kofi_ip_len(addr));
+	ep->cm.data_len = vrb_cm_pack(ep->cm.data, param, paramlen);
 	vrb_cm_tune(ep);
-	queue_delayed_work(vrb_wq, &ep->watch,
+	queue_delayed_work(vrb_wq, &ep->cm.watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
-	err = rdma_resolve_addr(ep->id, NULL, &ep->peer.sa, VRB_RESOLVE_MS);
+	err = rdma_resolve_addr(ep->cm.id, NULL, &ep->cm.peer.sa, VRB_RESOLVE_MS);
 	if (err) {
 		/* an immediate failure, such as a missing route */
 		vrb_cm_fail(ep, -err, err, NULL, 0);
 		err = 0;
 	}
 unlock:
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -482,26 +482,26 @@ static int vrb_cm_accept(struct fid_ep *fid, const void *param,
 	struct rdma_conn_param conn;
 	int err;
 
-	mutex_lock(&ep->cm_mutex);
-	err = -READ_ONCE(ep->dead);
+	mutex_lock(&ep->cm.mutex);
+	err = -READ_ONCE(ep->end.err);
 	if (err)
 		goto unlock;
-	ep->cm_len = vrb_cm_pack(ep->cm_data, param, paramlen);
+	ep->cm.data_len = vrb_cm_pack(ep->cm.data, param, paramlen);
 	vrb_cm_tune(ep);
-	queue_delayed_work(vrb_wq, &ep->watch,
+	queue_delayed_work(vrb_wq, &ep->cm.watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
 	vrb_cm_param(ep, &conn);
 	vrb_rx_push(ep);
-	rdma_lock_handler(ep->id);
-	err = rdma_accept(ep->id, &conn);
-	rdma_unlock_handler(ep->id);
+	rdma_lock_handler(ep->cm.id);
+	err = rdma_accept(ep->cm.id, &conn);
+	rdma_unlock_handler(ep->cm.id);
 	if (err) {
 		/* the peer has given up, so the request cannot be used again */
 		vrb_cm_fail(ep, ECONNRESET, err, NULL, 0);
 		err = 0;
 	}
 unlock:
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -529,10 +529,10 @@ static int vrb_cm_setname(fid_t fid, void *addr, size_t len)
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 	int err = -FI_EOPBADSTATE;
 
-	mutex_lock(&ep->cm_mutex);
-	if (!ep->id)
-		err = vrb_addr_set(&ep->local, addr);
-	mutex_unlock(&ep->cm_mutex);
+	mutex_lock(&ep->cm.mutex);
+	if (!ep->cm.id)
+		err = vrb_addr_set(&ep->cm.local, addr);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -557,9 +557,9 @@ static int vrb_cm_getname(fid_t fid, void *addr, size_t *len)
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 	int err;
 
-	mutex_lock(&ep->cm_mutex);
-	err = vrb_addr_get(&ep->local, addr, len);
-	mutex_unlock(&ep->cm_mutex);
+	mutex_lock(&ep->cm.mutex);
+	err = vrb_addr_get(&ep->cm.local, addr, len);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -569,10 +569,10 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	struct vrb_ep *ep = vrb_ep(fid);
 	int err;
 
-	mutex_lock(&ep->cm_mutex);
-	err = kofi_ip_len(&ep->peer.sa) ? vrb_addr_get(&ep->peer, addr, len) :
+	mutex_lock(&ep->cm.mutex);
+	err = kofi_ip_len(&ep->cm.peer.sa) ? vrb_addr_get(&ep->cm.peer, addr, len) :
 					   -ENOTCONN;
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -581,8 +581,8 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
 
-	if (READ_ONCE(ep->established) && vrb_tx_finish(ep)) {
-		queue_delayed_work(vrb_wq, &ep->watch,
+	if (READ_ONCE(ep->cm.established) && vrb_tx_finish(ep)) {
+		queue_delayed_work(vrb_wq, &ep->cm.watch,
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
 		return 0;
 	}

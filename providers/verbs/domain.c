@@ -17,7 +17,7 @@
  * vrb_mutex protects the lists of devices and of passive endpoints. A device's
  * mutex protects the lists of its domains, and of their endpoints and shared
  * receive contexts. A removal waits for walks of these lists. The two mutexes
- * are not held together. Lock order: device's mutex, an endpoint's cm_mutex, a
+ * are not held together. Lock order: device's mutex, an endpoint's cm.mutex, a
  * shared receive context's mutex. The connection manager's event handlers take
  * neither vrb_mutex nor a device's mutex, because the handlers are waited for
  * with these held.
@@ -255,7 +255,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 
 	lockdep_assert_held(&dom->dev->mutex);
 
-	/* read with cm_mutex held when an endpoint is enabled */
+	/* read with cm.mutex held when an endpoint is enabled */
 	WRITE_ONCE(dom->gone, true);
 	list_for_each_entry(ep, &dom->eps, dom_node) {
 		vrb_tx_close(ep);

@@ -10,14 +10,15 @@
  *
  * Termination
  *
- * vrb_ep_end() terminates an endpoint once, under cm_mutex, for any reason: the
+ * vrb_ep_end() terminates an endpoint once, under cm.mutex, for any reason: the
  * consumer, the peer, a failed work request, removal of the device. It refuses
  * further posts, and the connection manager notifies the peer. The queue pair
  * goes into its error state, in which the device flushes all outstanding work
  * requests; a last work request in each direction marks completion. Then the
  * consumer gets its event. A queue pair that does not drain is destroyed before
  * its memory is released. None of these steps waits for the network. A context
- * that cannot sleep writes the reason into ep->dead and queues the work item.
+ * that cannot sleep writes the reason into ep->end.err and queues the work
+ * item.
  *
  * Closing
  *
@@ -41,16 +42,19 @@
 
 /* ------------------------------------------------------------ termination */
 
-/* Move the queue pair to its error state, with cm_mutex held; may be called again. */
+/*
+ * Move the queue pair to its error state. With cm.mutex held; may be called
+ * again.
+ */
 static int vrb_ep_to_error(struct vrb_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	/* on iWARP this would wait for the answer to an attempt to connect */
-	if (!ep->failed && (!ep->iwarp || READ_ONCE(ep->established)))
-		rdma_disconnect(ep->id);
-	if (!ep->failed)
-		ep->failed = jiffies ?: 1;
+	if (!ep->end.stopped && (!ep->iwarp || READ_ONCE(ep->cm.established)))
+		rdma_disconnect(ep->cm.id);
+	if (!ep->end.stopped)
+		ep->end.stopped = jiffies ?: 1;
 	return ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 }
 
@@ -66,11 +70,11 @@ void vrb_ep_fail_qp(struct vrb_ep *ep, int err)
 {
 	unsigned int noio = memalloc_noio_save();
 
-	cmpxchg(&ep->dead, 0, err);
-	mutex_lock(&ep->cm_mutex);
-	if (!ep->ended && ep->qp)
+	cmpxchg(&ep->end.err, 0, err);
+	mutex_lock(&ep->cm.mutex);
+	if (!ep->end.done && ep->qp)
 		vrb_ep_to_error(ep);
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	memalloc_noio_restore(noio);
 }
 
@@ -100,7 +104,7 @@ static bool vrb_ep_stop_qp(struct vrb_ep *ep)
 	dev_err_ratelimited(&ep->dom->ib->dev,
 			    "kofi_verbs: queue pair does not drain: %d\n", err);
 	ep->qp = NULL;
-	vrb_linger_destroy_qp(ep->id, &ep->tx_cq, &ep->rx_cq);
+	vrb_linger_destroy_qp(ep->cm.id, &ep->tx_cq, &ep->rx_cq);
 	/* a softirq may still deliver completions that it took before: wait */
 	synchronize_rcu();
 	return false;
@@ -122,12 +126,12 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	unsigned int noio = memalloc_noio_save();
 	bool drained = true;
 
-	cmpxchg(&ep->dead, 0, err);
-	mutex_lock(&ep->cm_mutex);
-	if (ep->ended)
+	cmpxchg(&ep->end.err, 0, err);
+	mutex_lock(&ep->cm.mutex);
+	if (ep->end.done)
 		goto unlock;
-	WRITE_ONCE(ep->ended, true);
-	vrb_cm_step(&ep->base.obj, "end", READ_ONCE(ep->dead));
+	WRITE_ONCE(ep->end.done, true);
+	vrb_cm_step(&ep->base.obj, "end", READ_ONCE(ep->end.err));
 	vrb_tx_close(ep);
 	vrb_rxq_close(&ep->rxq);
 	vrb_mr_ended(ep);
@@ -138,14 +142,14 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	vrb_tx_flush(ep, drained);
 	vrb_rxq_flush(&ep->rxq);
 
-	err = READ_ONCE(ep->dead);
+	err = READ_ONCE(ep->end.err);
 	/* in the order of states: the endpoint may be connected in between */
 	if (!kofi_ep_connect_failed(&ep->base,
 				    err == ESHUTDOWN ? ECONNRESET : err, -err,
 				    NULL, 0))
 		kofi_ep_disconnected(&ep->base, err);
 unlock:
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	memalloc_noio_restore(noio);
 }
 
@@ -162,10 +166,10 @@ void vrb_ep_linger(struct vrb_ep *ep)
 
 	/* it uses the device, too, and is not queued again */
 	cancel_work_sync(&ep->grow);
-	mutex_lock(&ep->cm_mutex);
-	if (ep->id)
+	mutex_lock(&ep->cm.mutex);
+	if (ep->cm.id)
 		vrb_linger_leave(ep);
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	memalloc_noio_restore(noio);
 }
 
@@ -177,8 +181,8 @@ static void vrb_ep_drain(struct fid_ep *fid)
 /* Return until when the device may stop the queue pair by itself; 0: not at all. */
 static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 {
-	unsigned long refused = READ_ONCE(ep->refused);
-	unsigned long left = READ_ONCE(ep->left);
+	unsigned long refused = READ_ONCE(ep->end.refused);
+	unsigned long left = READ_ONCE(ep->cm.left);
 
 	if (refused)
 		return refused + VRB_REFUSAL ?: 1;
@@ -206,11 +210,11 @@ static bool vrb_ep_stops(struct vrb_ep *ep)
 	if (!until || time_after_eq(jiffies, until))
 		return false;
 	noio = memalloc_noio_save();
-	mutex_lock(&ep->cm_mutex);
-	if (!ep->ended && ep->qp &&
+	mutex_lock(&ep->cm.mutex);
+	if (!ep->end.done && ep->qp &&
 	    !ib_query_qp(ep->qp, &attr, IB_QP_STATE, &init))
 		stops = attr.qp_state != IB_QPS_ERR;
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	memalloc_noio_restore(noio);
 	return stops;
 }
@@ -221,12 +225,12 @@ static void vrb_ep_work(struct work_struct *work)
 					 work);
 
 	/* another context in vrb_ep_end() may hold the mutex and wait for memory */
-	if (READ_ONCE(ep->ended))
+	if (READ_ONCE(ep->end.done))
 		return;
-	if (READ_ONCE(ep->dead)) {
+	if (READ_ONCE(ep->end.err)) {
 		if (vrb_ep_stops(ep)) {
 			/* later posts would be lost */
-			if (READ_ONCE(ep->left))
+			if (READ_ONCE(ep->cm.left))
 				vrb_tx_close(ep);
 			mod_delayed_work(vrb_wq, &ep->work, VRB_LOOK);
 		} else {
@@ -263,7 +267,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
 		/* the peer's first message arrived before the connection manager's */
-		id = READ_ONCE(ep->id);
+		id = READ_ONCE(ep->cm.id);
 		if (id)
 			rdma_notify(id, event->event);
 		break;
@@ -271,7 +275,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_ACCESS_ERR:
 		/* keep the first time: a peer must not postpone the termination */
 		if (!ep->iwarp)
-			cmpxchg(&ep->refused, 0, jiffies ?: 1);
+			cmpxchg(&ep->end.refused, 0, jiffies ?: 1);
 		fallthrough;
 	case IB_EVENT_QP_FATAL:
 		vrb_ep_abort(ep, EIO);
@@ -299,7 +303,7 @@ static void vrb_ep_close_cqs(struct vrb_ep *ep)
 static int vrb_ep_open_cqs(struct vrb_ep *ep)
 {
 	unsigned int rx = ep->base.info->rx_attr->size + 1;
-	unsigned int tx = ep->sq_size + ep->mr_wrs + VRB_OWN_WRS;
+	unsigned int tx = ep->limits.sq_size + ep->mr.wrs + VRB_OWN_WRS;
 	struct kofi_cq *tx_cq = ep->base.tx_cq, *rx_cq = ep->base.rx_cq;
 	bool counted = ep->base.counted;
 	int err;
@@ -330,13 +334,13 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	size_t mr_wrs = vrb_mr_ep_wrs(ep);
 	unsigned int chain = 0;
 
-	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
-	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
+	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->cm.id->port_num);
+	ep->limits.send_sge = vrb_map_room(info->tx_attr->iov_limit);
 	/* the second limit, if set, is the most that is fast */
-	ep->read_sge = clamp_t(unsigned int,
-			       min_not_zero((unsigned int)dev->max_sge_rd,
-					    (unsigned int)dev->max_sgl_rd),
-			       1, ep->send_sge);
+	ep->limits.read_sge = clamp_t(unsigned int,
+				      min_not_zero((unsigned int)dev->max_sge_rd,
+						   (unsigned int)dev->max_sgl_rd),
+				      1, ep->limits.send_sge);
 	/*
 	 * Long vectors of reads and writes take several work requests, on iWARP
 	 * one for each segment.
@@ -345,16 +349,16 @@ static int vrb_ep_size(struct vrb_ep *ep)
 		chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
 	if (size_add(mr_wrs, info->tx_attr->size) > most)
 		return -EINVAL;
-	ep->mr_wrs = mr_wrs;
-	ep->mr_free = mr_wrs;
+	ep->mr.wrs = mr_wrs;
+	ep->mr.free = mr_wrs;
 	/* one operation gets at most half of the queue */
-	ep->sq_size = min(max(info->tx_attr->size + chain, 2 * chain),
-			  most - mr_wrs);
+	ep->limits.sq_size = min(max(info->tx_attr->size + chain, 2 * chain),
+				 most - mr_wrs);
 	if (info->handle)
 		return 0;
 	/* the peer may support less, which is used then */
-	ep->responder_resources = min(dev->max_qp_rd_atom, U8_MAX);
-	ep->initiator_depth = min(dev->max_qp_init_rd_atom, U8_MAX);
+	ep->limits.responder_resources = min(dev->max_qp_rd_atom, U8_MAX);
+	ep->limits.initiator_depth = min(dev->max_qp_init_rd_atom, U8_MAX);
 	return 0;
 }
 
@@ -369,10 +373,10 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 		.recv_cq	= vrb_ep_rx_cq(ep)->ib,
 		.srq		= srq,
 		.cap = {
-			.max_send_wr	= ep->sq_size + ep->mr_wrs +
+			.max_send_wr	= ep->limits.sq_size + ep->mr.wrs +
 					  VRB_OWN_WRS,
 			.max_recv_wr	= srq ? 0 : info->rx_attr->size + 1,
-			.max_send_sge	= ep->send_sge,
+			.max_send_sge	= ep->limits.send_sge,
 			.max_recv_sge	= ep->rxq.sge,
 			.max_inline_data = inject,
 		},
@@ -381,11 +385,11 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 	};
 	int err;
 
-	err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
+	err = rdma_create_qp(ep->cm.id, ep->dom->pd, &attr);
 	if (err)
 		return err;
-	ep->qp = ep->id->qp;
-	ep->max_inline = min(inject, attr.cap.max_inline_data);
+	ep->qp = ep->cm.id->qp;
+	ep->limits.max_inline = min(inject, attr.cap.max_inline_data);
 	return 0;
 }
 
@@ -419,11 +423,11 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	bool made_id = false;
 	int err;
 
-	mutex_lock(&ep->cm_mutex);
-	err = READ_ONCE(ep->dom->gone) ? -ENODEV : -READ_ONCE(ep->dead);
+	mutex_lock(&ep->cm.mutex);
+	err = READ_ONCE(ep->dom->gone) ? -ENODEV : -READ_ONCE(ep->end.err);
 	if (err)
 		goto unlock;
-	if (!ep->id) {
+	if (!ep->cm.id) {
 		err = vrb_cm_create(ep);
 		if (err)
 			goto unlock;
@@ -450,7 +454,7 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	err = vrb_ep_create_qp(ep);
 	if (err)
 		goto close_cqs;
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return 0;
 
 close_cqs:
@@ -461,15 +465,15 @@ free_rx:
 free_tx:
 	vrb_tx_exit(ep);
 free_linger:
-	kfree(ep->linger);
-	ep->linger = NULL;
+	kfree(ep->cm.linger);
+	ep->cm.linger = NULL;
 destroy_id:
 	if (made_id) {
-		rdma_destroy_id(ep->id);
-		ep->id = NULL;
+		rdma_destroy_id(ep->cm.id);
+		ep->cm.id = NULL;
 	}
 unlock:
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return err;
 }
 
@@ -486,17 +490,17 @@ static int vrb_ep_close(struct fi_fid *fid)
 	mutex_unlock(&ep->dom->dev->mutex);
 
 	/* drained, so nothing queues this again */
-	cancel_delayed_work_sync(&ep->watch);
+	cancel_delayed_work_sync(&ep->cm.watch);
 	/* but the post of a receive that has completed may not have returned */
 	disable_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
-	timer_shutdown_sync(&ep->idle);
-	timer_shutdown_sync(&ep->overdue);
+	timer_shutdown_sync(&ep->tx.idle);
+	timer_shutdown_sync(&ep->tx.overdue);
 	vrb_mr_ep_exit(ep);
 	kofi_ep_exit(&ep->base);
 	vrb_rxq_exit(&ep->rxq);
 	vrb_tx_exit(ep);
-	mutex_destroy(&ep->cm_mutex);
+	mutex_destroy(&ep->cm.mutex);
 	/* vrb_qp_event() may still use it */
 	kfree_rcu_mightsleep(ep);
 	return 0;
@@ -545,7 +549,7 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 		most = ep->dom->max_wr;
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
-		most = ep->max_msg;
+		most = ep->limits.max_msg;
 		break;
 	case FI_OPT_INJECT_MSG_SIZE:
 		most = VRB_INJECT_MAX;
@@ -562,11 +566,11 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 static size_t vrb_ep_bytes(const struct vrb_ep *ep)
 {
 	const struct vrb_read_mrs *s = &ep->read_mrs;
-	size_t bytes = sizeof(*ep) + vrb_recs_bytes(&ep->tx_ops) +
+	size_t bytes = sizeof(*ep) + vrb_recs_bytes(&ep->tx.ops) +
 		       vrb_recs_bytes(&ep->rxq.ops);
 
-	if (READ_ONCE(ep->tx_blocks.mem))
-		bytes += VRB_BLOCKS * sizeof(*ep->tx_blocks.mem);
+	if (READ_ONCE(ep->tx.blocks.mem))
+		bytes += VRB_BLOCKS * sizeof(*ep->tx.blocks.mem);
 	if (READ_ONCE(s->mem))
 		bytes += s->pages * sizeof(*s->sg) +
 			 VRB_READ_MRS * sizeof(*s->mem);
@@ -577,16 +581,15 @@ static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct vrb_ep *ep = container_of(base, struct vrb_ep, base);
+	const struct vrb_tx_stats *tx = &ep->tx.stats;
 
 	fn(arg, "memory", vrb_ep_bytes(ep));
 	fn(arg, "read_mrs", READ_ONCE(ep->read_mrs.nr));
-#define VRB_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
-	VRB_STAT(tx_wrs);
-	VRB_STAT(tx_unsignaled);
-	VRB_STAT(tx_inline);
-	VRB_STAT(tx_full);
-	VRB_STAT(rx_deferred);
-#undef VRB_STAT
+	fn(arg, "tx_wrs", READ_ONCE(tx->wrs));
+	fn(arg, "tx_unsignaled", READ_ONCE(tx->unsignaled));
+	fn(arg, "tx_inline", READ_ONCE(tx->inlined));
+	fn(arg, "tx_full", READ_ONCE(tx->full));
+	fn(arg, "rx_deferred", READ_ONCE(ep->rxq.waited));
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -646,7 +649,7 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 		return -ENODEV;
 	/* all ports of a device have the same attributes, except for the link */
 	port = rdma_start_port(ib);
-	err = vrb_info_check_ep(info, ib, port, &ep->max_msg);
+	err = vrb_info_check_ep(info, ib, port, &ep->limits.max_msg);
 	if (err)
 		return err;
 	vrb_tunables_device(&ep->tun, ib);
@@ -655,9 +658,9 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 	if (rdma_protocol_iwarp(ib, port))
 		ep->base.op_flags[0] &= ~FI_DELIVERY_COMPLETE;
 	if (info->handle) {
-		mutex_lock(&ep->cm_mutex);
+		mutex_lock(&ep->cm.mutex);
 		err = vrb_req_take(ep, info->handle);
-		mutex_unlock(&ep->cm_mutex);
+		mutex_unlock(&ep->cm.mutex);
 		if (err)
 			return err;
 	}
@@ -680,20 +683,20 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (!ep)
 		return -ENOMEM;
 	ep->dom = dom;
-	mutex_init(&ep->cm_mutex);
+	mutex_init(&ep->cm.mutex);
 	INIT_DELAYED_WORK(&ep->work, vrb_ep_work);
-	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
+	INIT_DELAYED_WORK(&ep->cm.watch, vrb_cm_watch);
 	INIT_WORK(&ep->grow, vrb_read_mrs_grow);
 	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
-	timer_setup(&ep->idle, vrb_tx_idle, 0);
-	timer_setup(&ep->overdue, vrb_tx_overdue, 0);
+	timer_setup(&ep->tx.idle, vrb_tx_idle, 0);
+	timer_setup(&ep->tx.overdue, vrb_tx_overdue, 0);
 	vrb_tunables_init(&ep->tun);
 	vrb_mr_ep_init(ep);
-	spin_lock_init(&ep->tx_lock);
+	spin_lock_init(&ep->tx.lock);
 	vrb_rxq_prepare(&ep->rxq, &ep->base, dom, &ep->retry);
 	ep->rxq.ep = ep;
 	if (info->src_addr)
-		memcpy(&ep->local, info->src_addr,
+		memcpy(&ep->cm.local, info->src_addr,
 		       kofi_ip_len(info->src_addr));
 
 	err = kofi_ep_init(&ep->base, domain, info, &vrb_ep_ops, context);
@@ -711,9 +714,9 @@ exit:
 	kofi_ep_exit(&ep->base);
 free:
 	timer_shutdown_sync(&ep->retry);
-	timer_shutdown_sync(&ep->idle);
-	timer_shutdown_sync(&ep->overdue);
-	mutex_destroy(&ep->cm_mutex);
+	timer_shutdown_sync(&ep->tx.idle);
+	timer_shutdown_sync(&ep->tx.overdue);
+	mutex_destroy(&ep->cm.mutex);
 	kfree(ep);
 	return err;
 }

@@ -9,7 +9,7 @@
 /* Record why an endpoint fails. Returns true for the first reason. */
 static bool vrb_ep_dies(struct vrb_ep *ep, int err)
 {
-	bool first = !cmpxchg(&ep->dead, 0, err);
+	bool first = !cmpxchg(&ep->end.err, 0, err);
 
 	if (first)
 		mod_delayed_work(vrb_wq, &ep->work, 0);

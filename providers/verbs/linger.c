@@ -213,10 +213,10 @@ static void vrb_linger_ask(struct work_struct *work)
  */
 void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
-	struct vrb_linger *l = ep->linger;
+	struct vrb_linger *l = ep->cm.linger;
 
 	l->id = id;
-	ep->asked = queue_work(vrb_connect_wq, &l->connect);
+	ep->cm.asked = queue_work(vrb_connect_wq, &l->connect);
 }
 
 /**
@@ -228,12 +228,12 @@ void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
  */
 int vrb_linger_prepare(struct vrb_ep *ep)
 {
-	ep->linger = kzalloc(sizeof(*ep->linger), GFP_KERNEL);
-	if (!ep->linger)
+	ep->cm.linger = kzalloc(sizeof(*ep->cm.linger), GFP_KERNEL);
+	if (!ep->cm.linger)
 		return -ENOMEM;
-	INIT_LIST_HEAD(&ep->linger->node);
-	INIT_WORK(&ep->linger->work, vrb_linger_work);
-	INIT_WORK(&ep->linger->connect, vrb_linger_ask);
+	INIT_LIST_HEAD(&ep->cm.linger->node);
+	INIT_WORK(&ep->cm.linger->work, vrb_linger_work);
+	INIT_WORK(&ep->cm.linger->connect, vrb_linger_ask);
 	return 0;
 }
 
@@ -251,10 +251,10 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 	id->context = l;
 	id->event_handler = vrb_linger_event;
 	if (ep->iwarp) {
-		waits = ep->asked;
+		waits = ep->cm.asked;
 	} else {
 		/* without a queue pair, destroying the identifier notifies the peer */
-		waits = ep->established && !ep->left && !ep->dom->gone && !lost;
+		waits = ep->cm.established && !ep->cm.left && !ep->dom->gone && !lost;
 		if (waits)
 			vrb_linger_keep(l);
 	}
@@ -270,18 +270,18 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
  * On iWARP, an outstanding attempt to connect is left to a work item. This
  * function waits for it only while the device connects TCP.
  *
- * Context: process, may sleep; cm_mutex held.
+ * Context: process, may sleep; cm.mutex held.
  */
 void vrb_linger_leave(struct vrb_ep *ep)
 {
-	struct vrb_linger *l = ep->linger;
-	struct rdma_cm_id *id = ep->id;
+	struct vrb_linger *l = ep->cm.linger;
+	struct rdma_cm_id *id = ep->cm.id;
 	bool lost = !ep->qp, waits;
 
-	/* waits for the queue pair's events, which use ep->id */
+	/* waits for the queue pair's events, which use ep->cm.id */
 	if (ep->qp && !ep->iwarp)
 		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
-	WRITE_ONCE(ep->id, NULL);
+	WRITE_ONCE(ep->cm.id, NULL);
 	if (!l) {
 		/* a request without an answer: this rejects it */
 		rdma_destroy_id(id);
@@ -294,7 +294,7 @@ void vrb_linger_leave(struct vrb_ep *ep)
 		WRITE_ONCE(ep->qp->qp_context, NULL);
 	ep->qp = NULL;
 	waits = vrb_linger_take(ep, id, l, lost);
-	ep->linger = NULL;
+	ep->cm.linger = NULL;
 	if (ep->iwarp && waits) {
 		l->dom = ep->dom;
 		vrb_epcq_move(&ep->tx_cq, &l->tx_cq);

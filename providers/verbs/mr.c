@@ -33,7 +33,7 @@
  *
  * dom->mr_mutex protects the lists of regions and of connected endpoints, and
  * the device's regions outside open pools. It is taken outside an endpoint's
- * tx_lock. It is not held while waiting for a completion. The exception is
+ * tx.lock. It is not held while waiting for a completion. The exception is
  * vrb_mr_connected(), on a queue pair that has no other work requests.
  */
 #include <linux/dma-mapping.h>
@@ -275,7 +275,7 @@ static int vrb_mr_make(struct vrb_mr *mr)
 /**
  * vrb_mr_post_reg - post a registration
  * @mr: region that has been described to the device
- * @ep: endpoint that registers it, with tx_lock held
+ * @ep: endpoint that registers it, with tx.lock held
  * @signaled: signal the completion
  * @more: the work request may wait for later posts
  *
@@ -329,12 +329,12 @@ void vrb_mr_reg_end(struct vrb_mr *mr, int status)
 	struct vrb_ep *ep = mr->ep;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->reg_mr = NULL;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	ep->mr.reg = NULL;
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	mr->status = status;
 	complete_all(&mr->registered);
-	complete(&ep->reg_done);
+	complete(&ep->mr.reg_done);
 }
 
 static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -353,10 +353,10 @@ static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 	u32 moved;
 
 	do {
-		moved = READ_ONCE(ep->sq_done);
+		moved = READ_ONCE(ep->tx_done.wrs);
 		if (vrb_epcq_wait_for(&ep->tx_cq, done, stall))
 			return;
-	} while (moved != READ_ONCE(ep->sq_done));
+	} while (moved != READ_ONCE(ep->tx_done.wrs));
 	vrb_ep_abort(ep, ETIMEDOUT);
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
@@ -381,19 +381,19 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 	unsigned long irq, begin;
 	int err;
 
-	if (!vrb_epcq_wait_for(&ep->tx_cq, &ep->reg_done, stall))
+	if (!vrb_epcq_wait_for(&ep->tx_cq, &ep->mr.reg_done, stall))
 		return -ETIMEDOUT;
 	mr->ep = ep;
 	reinit_completion(&mr->registered);
 	begin = jiffies;
 	for (;;) {
-		spin_lock_irqsave(&ep->tx_lock, irq);
-		err = ep->tx_closed ? -ESHUTDOWN :
+		spin_lock_irqsave(&ep->tx.lock, irq);
+		err = ep->tx.closed ? -ESHUTDOWN :
 		      !behind && vrb_tx_outstanding(ep) ? -EAGAIN :
 		      vrb_mr_post_reg(mr, ep, true, false);
 		if (!err)
-			ep->reg_mr = mr;
-		spin_unlock_irqrestore(&ep->tx_lock, irq);
+			ep->mr.reg = mr;
+		spin_unlock_irqrestore(&ep->tx.lock, irq);
 		if (err != -ENOMEM && err != -ENOBUFS)
 			break;
 		err = -ETIMEDOUT;
@@ -403,7 +403,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 	}
 	if (err) {
 		complete_all(&mr->registered);
-		complete(&ep->reg_done);
+		complete(&ep->mr.reg_done);
 	}
 	/* the queue pair has failed, and the event is outstanding */
 	if (err == -ENOTCONN) {
@@ -416,10 +416,10 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 /* Test whether an operation has completed since the last check. */
 static bool vrb_mr_moves(struct vrb_ep *ep)
 {
-	u32 now = READ_ONCE(ep->sq_done);
-	bool moves = now != ep->mr_moves;
+	u32 now = READ_ONCE(ep->tx_done.wrs);
+	bool moves = now != ep->mr.moves;
 
-	ep->mr_moves = now;
+	ep->mr.moves = now;
 	return moves;
 }
 
@@ -440,14 +440,14 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 
 	*ready = false;
 	*moves = false;
-	list_for_each_entry(ep, &dom->mr_eps, mr_node) {
+	list_for_each_entry(ep, &dom->mr_eps, mr.node) {
 		bool moved;
 
 		if ((mr->base.ep && mr->base.ep != &ep->base) ||
-		    READ_ONCE(ep->tx_closed) || READ_ONCE(ep->dead))
+		    READ_ONCE(ep->tx.closed) || READ_ONCE(ep->end.err))
 			continue;
 		*ready = mr->base.ep || (!vrb_tx_outstanding(ep) &&
-					 completion_done(&ep->reg_done));
+					 completion_done(&ep->mr.reg_done));
 		if (*ready) {
 			found = ep;
 			break;
@@ -460,16 +460,16 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 	if (!found)
 		return NULL;
 	/* rotate: probing each endpoint in turn also polls its queue */
-	list_move_tail(&found->mr_node, &dom->mr_eps);
-	atomic_inc(&found->mr_users);
+	list_move_tail(&found->mr.node, &dom->mr_eps);
+	atomic_inc(&found->mr.users);
 	return found;
 }
 
 static void vrb_mr_unuse(struct vrb_ep *ep)
 {
 	/* after the last put, only the address is used */
-	if (atomic_dec_and_test(&ep->mr_users))
-		wake_up_var(&ep->mr_users);
+	if (atomic_dec_and_test(&ep->mr.users))
+		wake_up_var(&ep->mr.users);
 }
 
 /*
@@ -707,9 +707,9 @@ void vrb_mr_connected(struct vrb_ep *ep)
 	int err;
 
 	mutex_lock(&dom->mr_mutex);
-	if (READ_ONCE(ep->tx_closed))
+	if (READ_ONCE(ep->tx.closed))
 		goto unlock;
-	list_add_tail(&ep->mr_node, &dom->mr_eps);
+	list_add_tail(&ep->mr.node, &dom->mr_eps);
 	list_for_each_entry_safe(mr, next, &dom->mr_pending, pending) {
 		if (mr->base.ep && mr->base.ep != &ep->base)
 			continue;
@@ -744,7 +744,7 @@ unlock:
 void vrb_mr_ended(struct vrb_ep *ep)
 {
 	mutex_lock(&ep->dom->mr_mutex);
-	list_del_init(&ep->mr_node);
+	list_del_init(&ep->mr.node);
 	mutex_unlock(&ep->dom->mr_mutex);
 }
 
@@ -754,11 +754,11 @@ void vrb_mr_ended(struct vrb_ep *ep)
  */
 void vrb_mr_ep_init(struct vrb_ep *ep)
 {
-	INIT_LIST_HEAD(&ep->mr_node);
-	INIT_LIST_HEAD(&ep->mr_posted);
-	atomic_set(&ep->mr_users, 0);
-	init_completion(&ep->reg_done);
-	complete(&ep->reg_done);
+	INIT_LIST_HEAD(&ep->mr.node);
+	INIT_LIST_HEAD(&ep->mr.posted);
+	atomic_set(&ep->mr.users, 0);
+	init_completion(&ep->mr.reg_done);
+	complete(&ep->mr.reg_done);
 }
 
 /**
@@ -769,7 +769,7 @@ void vrb_mr_ep_init(struct vrb_ep *ep)
  */
 void vrb_mr_ep_exit(struct vrb_ep *ep)
 {
-	wait_var_event(&ep->mr_users, !atomic_read_acquire(&ep->mr_users));
+	wait_var_event(&ep->mr.users, !atomic_read_acquire(&ep->mr.users));
 }
 
 /**

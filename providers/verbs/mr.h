@@ -27,18 +27,18 @@ struct vrb_read_mr {
 /**
  * struct vrb_read_mrs - regions that reads of an endpoint on iWARP place data
  * into
- * @free: unused regions; protected by vrb_ep.tx_lock
- * @nr_free: number of unused regions; protected by vrb_ep.tx_lock
- * @nr: number of regions; grows under vrb_ep.cm_mutex and vrb_ep.tx_lock
+ * @free: unused regions; protected by vrb_ep_tx.lock
+ * @nr_free: number of unused regions; protected by vrb_ep_tx.lock
+ * @nr: number of regions; grows under vrb_ep_cm.mutex and vrb_ep_tx.lock
  * @want: number of regions that vrb_read_mrs_grow() is to reach; written under
- *	vrb_ep.tx_lock
+ *	vrb_ep_tx.lock
  * @err: negative error that kept @nr below @want, or 0; protected by
- *	vrb_ep.tx_lock
+ *	vrb_ep_tx.lock
  * @short_read: longest read that must not cross a page of the peer, in bytes;
  *	0: none, see VRB_QUIRK_SHORT_READ
  * @pages: pages of a region; 0 if the endpoint needs no regions
  * @sg: @pages entries that describe memory to the device; protected by
- *	vrb_ep.tx_lock
+ *	vrb_ep_tx.lock
  * @mem: VRB_READ_MRS elements, of which the first @nr have a region of the
  *	device
  */
@@ -117,15 +117,15 @@ enum vrb_mr_state {
  * @dir: direction of the transfer
  * @reg: completion handler of the registration
  * @inv: completion handler of the invalidation
- * @posted: pool: entry of vrb_ep.mr_posted, from the registration until the
- *	region is fenced; protected by vrb_ep.tx_lock
- * @state: pool: state of the region; protected by vrb_ep.tx_lock
+ * @posted: pool: entry of vrb_ep_mr.posted, from the registration until the
+ *	region is fenced; protected by vrb_ep_tx.lock
+ * @state: pool: state of the region; protected by vrb_ep_tx.lock
  * @reg_out: pool: a signaled registration is outstanding; protected by
- *	vrb_ep.tx_lock
+ *	vrb_ep_tx.lock
  * @reg_room: pool: work requests that its completion frees; protected by
- *	vrb_ep.tx_lock
+ *	vrb_ep_tx.lock
  * @inv_room: pool: work requests that the completed invalidation frees;
- *	protected by vrb_ep.tx_lock
+ *	protected by vrb_ep_tx.lock
  * @ep: outside a pool: endpoint that registers the region
  * @status: outside a pool: enum ib_wc_status of the registration
  * @registered: outside a pool: completed with the registration

@@ -54,7 +54,7 @@ static void vrb_mr_fence(struct vrb_mr *mr)
 	kofi_mr_fenced(&mr->base);
 }
 
-/* Test whether the device has finished with the region. With tx_lock held. */
+/* Test whether the device has finished with the region. With tx.lock held. */
 static bool vrb_mr_is_done(struct vrb_mr *mr)
 {
 	if (mr->state != VRB_MR_INVALID || mr->reg_out)
@@ -77,16 +77,16 @@ static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc, bool reg)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 		return;
 	}
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	if (reg) {
 		mr->reg_out = false;
-		ep->mr_free += mr->reg_room;
+		ep->mr.free += mr->reg_room;
 	} else {
 		mr->state = VRB_MR_INVALID;
-		ep->mr_free += mr->inv_room;
+		ep->mr.free += mr->inv_room;
 	}
 	done = vrb_mr_is_done(mr);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	kofi_ep_unblock(&ep->base);
 	if (!done)
 		return;
@@ -106,18 +106,18 @@ static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc, false);
 }
 
-/* Test whether the queue pair takes work requests. With tx_lock held. */
+/* Test whether the queue pair takes work requests. With tx.lock held. */
 static int vrb_mr_may_post(struct vrb_ep *ep)
 {
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
-	if (ep->tx_closed)
+	if (ep->tx.closed)
 		return -ESHUTDOWN;
 	return kofi_ep_tx_state(&ep->base);
 }
 
 /*
- * Post an invalidation. With tx_lock held. On failure it is posted later, or
+ * Post an invalidation. With tx.lock held. On failure it is posted later, or
  * not needed.
  */
 static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
@@ -131,16 +131,16 @@ static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 	if (vrb_mr_may_post(ep))
 		return;
 	wr.ex.invalidate_rkey = mr->ib->rkey;
-	mr->inv_room = ep->mr_unreported + 1;
+	mr->inv_room = ep->mr.unreported + 1;
 	mr->state = VRB_MR_INVALIDATING;
 	if (vrb_links_flush(ep) || ib_post_send(ep->qp, &wr, NULL)) {
 		mr->state = VRB_MR_ENDING;
 		queue_delayed_work(vrb_wq, &ep->work, 1);
 		return;
 	}
-	ep->mr_unreported = 0;
-	ep->mr_free--;
-	ep->mr_open--;
+	ep->mr.unreported = 0;
+	ep->mr.free--;
+	ep->mr.open--;
 }
 
 /**
@@ -154,14 +154,14 @@ void vrb_mr_repost(struct vrb_ep *ep)
 	struct vrb_mr *mr;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_for_each_entry(mr, &ep->mr_posted, posted)
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	list_for_each_entry(mr, &ep->mr.posted, posted)
 		if (mr->state == VRB_MR_ENDING)
 			vrb_mr_post_inv(mr, ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
-/* Post the registration. With tx_lock held. */
+/* Post the registration. With tx.lock held. */
 static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	int err = vrb_mr_may_post(ep);
@@ -169,19 +169,19 @@ static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
 	if (err)
 		return err;
 	/* each open region needs a slot for its invalidation, which is signaled */
-	if (ep->mr_free < ep->mr_open + 2)
+	if (ep->mr.free < ep->mr.open + 2)
 		return -EAGAIN;
 	/* unsignaled registrations hold at most a quarter of the slots */
-	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
-	mr->reg_room = ep->mr_unreported + 1;
+	mr->reg_out = ep->mr.unreported + 1 >= ep->mr.wrs / 4;
+	mr->reg_room = ep->mr.unreported + 1;
 	mr->state = VRB_MR_OPEN;
 	err = vrb_mr_post_reg(mr, ep, mr->reg_out, mr->base.flags & FI_MORE);
 	if (err)
 		return err;
-	ep->mr_unreported = mr->reg_out ? 0 : mr->reg_room;
-	ep->mr_free--;
-	ep->mr_open++;
-	list_add_tail(&mr->posted, &ep->mr_posted);
+	ep->mr.unreported = mr->reg_out ? 0 : mr->reg_room;
+	ep->mr.free--;
+	ep->mr.open++;
+	list_add_tail(&mr->posted, &ep->mr.posted);
 	vrb_mr_show(mr);
 	return 0;
 }
@@ -193,14 +193,14 @@ static int vrb_mr_pool_open_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
 	int err;
 
 	/* without @ib the connection is being terminated */
-	if (READ_ONCE(ep->tx_closed) || !mr->ib)
+	if (READ_ONCE(ep->tx.closed) || !mr->ib)
 		return -ESHUTDOWN;
 	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
 	if (err)
 		return err;
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	err = vrb_mr_pool_post(mr, ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (err)
 		vrb_mr_unmap(mr, mr->ib->device);
 	return err;
@@ -243,18 +243,18 @@ void vrb_mr_pool_end(struct vrb_mr *mr)
 	bool done = false, flushed;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	flushed = ep->mr_flushed;
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	flushed = ep->mr.flushed;
 	if (mr->base.wc.flags & KOFI_REMOTE_INV && !flushed) {
 		/* the peer's message has invalidated the region */
 		mr->state = VRB_MR_INVALID;
-		ep->mr_open--;
+		ep->mr.open--;
 		done = vrb_mr_is_done(mr);
 	} else {
 		mr->state = VRB_MR_ENDING;
 		vrb_mr_post_inv(mr, ep);
 	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (done)
 		vrb_mr_fence(mr);
 	else if (flushed)
@@ -277,15 +277,15 @@ void vrb_mr_flush(struct vrb_ep *ep, bool drained)
 {
 	struct vrb_mr *mr, *next;
 
-	spin_lock_irq(&ep->tx_lock);
-	ep->mr_flushed = true;
-	list_for_each_entry_safe(mr, next, &ep->mr_posted, posted) {
+	spin_lock_irq(&ep->tx.lock);
+	ep->mr.flushed = true;
+	list_for_each_entry_safe(mr, next, &ep->mr.posted, posted) {
 		list_del_init(&mr->posted);
 		if (mr->state != VRB_MR_OPEN)
 			queue_work(vrb_wq, &mr->work);
 	}
-	mr = ep->reg_mr;
-	spin_unlock_irq(&ep->tx_lock);
+	mr = ep->mr.reg;
+	spin_unlock_irq(&ep->tx.lock);
 	if (!drained && mr)
 		vrb_mr_reg_end(mr, IB_WC_WR_FLUSH_ERR);
 }

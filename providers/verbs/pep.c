@@ -315,19 +315,19 @@ int vrb_req_take(struct vrb_ep *ep, fid_t handle)
 		return -EINVAL;
 
 	id = req->id;
-	ep->responder_resources = min_t(int, req->responder_resources,
-					attrs->max_qp_rd_atom);
-	ep->initiator_depth = min_t(int, req->initiator_depth,
-				    attrs->max_qp_init_rd_atom);
-	memcpy(&ep->local, &id->route.addr.src_addr, sizeof(ep->local));
-	memcpy(&ep->peer, &id->route.addr.dst_addr, sizeof(ep->peer));
+	ep->limits.responder_resources = min_t(int, req->responder_resources,
+					       attrs->max_qp_rd_atom);
+	ep->limits.initiator_depth = min_t(int, req->initiator_depth,
+					   attrs->max_qp_init_rd_atom);
+	memcpy(&ep->cm.local, &id->route.addr.src_addr, sizeof(ep->cm.local));
+	memcpy(&ep->cm.peer, &id->route.addr.dst_addr, sizeof(ep->cm.peer));
 	rdma_lock_handler(id);
 	id->context = ep;
 	id->event_handler = vrb_cm_event;
 	if (req->gone)
-		ep->dead = ECONNRESET;
+		ep->end.err = ECONNRESET;
 	rdma_unlock_handler(id);
-	ep->id = id;
+	ep->cm.id = id;
 	kfree(req);
 	return 0;
 }

@@ -25,7 +25,7 @@
  *
  * Locks
  *
- * tx_lock protects all of it. Regions are added and freed under cm_mutex, and
+ * tx.lock protects all of it. Regions are added and freed under cm.mutex, and
  * none is added after the endpoint has ended.
  */
 #include <linux/rcupdate.h>
@@ -53,7 +53,7 @@ static struct ib_mr *vrb_read_mrs_make(struct vrb_ep *ep)
 	return mr;
 }
 
-/* Add a region. With cm_mutex held, before the endpoint has ended. */
+/* Add a region. With cm.mutex held, before the endpoint has ended. */
 static void vrb_read_mrs_add(struct vrb_ep *ep, struct ib_mr *mr)
 {
 	struct vrb_read_mrs *s = &ep->read_mrs;
@@ -61,12 +61,12 @@ static void vrb_read_mrs_add(struct vrb_ep *ep, struct ib_mr *mr)
 	unsigned long irq;
 
 	read_mr->mr = mr;
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	read_mr->next = s->free;
 	s->free = read_mr;
 	s->nr_free++;
 	s->nr++;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 /**
@@ -105,7 +105,7 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 
 /**
  * vrb_read_mrs_need - check that a read can have regions
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  * @n: number of regions, at most VRB_READ_MRS
  *
  * Context: any.
@@ -117,7 +117,7 @@ int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n)
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	int err = 0;
 
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
 	if (s->nr_free >= n)
 		return 0;
@@ -140,11 +140,11 @@ static int vrb_read_mrs_grow_one(struct vrb_ep *ep)
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	mutex_lock(&ep->cm_mutex);
-	ended = ep->ended;
+	mutex_lock(&ep->cm.mutex);
+	ended = ep->end.done;
 	if (!ended)
 		vrb_read_mrs_add(ep, mr);
-	mutex_unlock(&ep->cm_mutex);
+	mutex_unlock(&ep->cm.mutex);
 	return ended ? ib_dereg_mr(mr) : 0;
 }
 
@@ -164,7 +164,7 @@ void vrb_read_mrs_grow(struct work_struct *work)
 
 	/* freeing memory may depend on this endpoint */
 	noio = memalloc_noio_save();
-	while (!err && !READ_ONCE(ep->ended) &&
+	while (!err && !READ_ONCE(ep->end.done) &&
 	       READ_ONCE(s->nr) < READ_ONCE(s->want))
 		err = vrb_read_mrs_grow_one(ep);
 	memalloc_noio_restore(noio);
@@ -172,9 +172,9 @@ void vrb_read_mrs_grow(struct work_struct *work)
 		kofi_ep_unblock(&ep->base);
 		return;
 	}
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	s->err = err;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	vrb_retry(&ep->retry);
 }
 
@@ -270,7 +270,7 @@ unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
 
 /**
  * vrb_read_mr_prepare - prepare the registration for a read work request
- * @ep: the endpoint, with tx_lock held and an unused region
+ * @ep: the endpoint, with tx.lock held and an unused region
  * @op: the read, which gets the region
  * @n: used entries of the endpoint's read_mrs.sg
  * @len: bytes of these entries
@@ -319,7 +319,7 @@ int vrb_read_mr_prepare(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 
 /**
  * vrb_read_mrs_put - free the regions of a completed read
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  * @op: the read
  *
  * Context: any.
@@ -328,7 +328,7 @@ void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	struct vrb_read_mr *read_mr;
 
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
 	while ((read_mr = op->read_mrs)) {
 		op->read_mrs = read_mr->next;

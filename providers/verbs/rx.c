@@ -275,7 +275,7 @@ static noinline_for_stack int vrb_rx_defer(struct vrb_rxq *q,
 		list_del(&op->deferred);
 		return err;
 	}
-	vrb_stat_inc(&q->ep->stats.rx_deferred);
+	vrb_stat_inc(&q->ep->rxq.waited);
 	return -EINPROGRESS;
 }
 

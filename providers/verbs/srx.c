@@ -130,7 +130,7 @@ int vrb_srx_attach(struct vrb_ep *ep)
  */
 int vrb_srx_drain_ep(struct vrb_ep *ep)
 {
-	long left = ep->failed + VRB_LAST_WQE - jiffies;
+	long left = ep->end.stopped + VRB_LAST_WQE - jiffies;
 	struct vrb_srx *srx = ep->srx;
 	int err;
 

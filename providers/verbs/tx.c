@@ -7,17 +7,17 @@
  * An operation has a record with its mapped memory until it completes. It
  * becomes one work request or, if a read or write has too many segments on
  * either side, a chain (wr.c). Work requests are built on the stack, because
- * the device copies them. tx_lock makes the order of posts equal to the order
+ * the device copies them. tx.lock makes the order of posts equal to the order
  * of the device, and keeps a chain together. Common operations take a fast path
  * (tx.h).
  *
  * Records
  *
- * A post takes a record from a list under tx_lock. A completion takes no lock:
- * it puts the record on another list and counts the work requests in sq_done.
- * When the first list is empty, a post takes over the second one as a whole. So
- * if one CPU posts and another one completes, neither writes for each operation
- * a cache line that the other one reads.
+ * A post takes a record from a list under tx.lock. A completion takes no lock:
+ * it puts the record on another list and counts the work requests in
+ * tx_done.wrs. When the first list is empty, a post takes over the second one as
+ * a whole. So if one CPU posts and another one completes, neither writes for each
+ * operation a cache line that the other one reads.
  *
  * Signaled and unsignaled
  *
@@ -74,7 +74,7 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /**
  * vrb_tx_more - get more records: completed ones, or one that was never used
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  *
  * So the number of records ever used equals the highest number in use at a time.
  * The next post gets a record that is probably in the cache.
@@ -84,8 +84,8 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc);
  */
 struct llist_node *vrb_tx_more(struct vrb_ep *ep)
 {
-	struct llist_node *ended = llist_del_all(&ep->tx_ended);
-	struct vrb_recs *r = &ep->tx_ops;
+	struct llist_node *ended = llist_del_all(&ep->tx_done.ended);
+	struct vrb_recs *r = &ep->tx.ops;
 	struct vrb_txop *op;
 
 	if (ended || r->used == r->nr)
@@ -108,13 +108,13 @@ static __always_inline void vrb_tx_give_back(struct vrb_ep *ep,
 					     struct vrb_txop *op)
 {
 	WRITE_ONCE(op->posted, false);
-	WRITE_ONCE(ep->sq_done, ep->sq_done + op->wrs);
+	WRITE_ONCE(ep->tx_done.wrs, ep->tx_done.wrs + op->wrs);
 	/*
 	 * A full barrier, paired with llist_del_all(): a post that finds the
 	 * record sees all changes to the record, and its work requests counted
-	 * in sq_done.
+	 * in tx_done.wrs.
 	 */
-	llist_add(&op->next, &ep->tx_ended);
+	llist_add(&op->next, &ep->tx_done.ended);
 }
 
 /* Free the regions of a read, which needs the lock. */
@@ -122,9 +122,9 @@ static noinline void vrb_tx_end_read(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	vrb_read_mrs_put(ep, op);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 /*
@@ -136,7 +136,7 @@ static __always_inline void vrb_tx_end(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	vrb_wc_set(wc, op->context, err, op->status, vrb_tx_wc_flags[op->op],
 		   op->len);
-	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+	vrb_unmap(&op->map, ep->dom, &ep->tx.blocks);
 	if (unlikely(op->read_mrs))
 		vrb_tx_end_read(ep, op);
 	vrb_tx_give_back(ep, op);
@@ -162,13 +162,13 @@ static noinline void vrb_tx_complete_unsignaled(struct vrb_ep *ep,
 		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
 }
 
-/* Take the unsignaled operations that no signaled one follows. With tx_lock held. */
+/* Take the unsignaled operations that no signaled one follows. With tx.lock held. */
 static struct llist_node *vrb_tx_take_unsignaled(struct vrb_ep *ep)
 {
-	struct llist_node *ops = ep->tx_unsignaled;
+	struct llist_node *ops = ep->tx.unsignaled;
 
-	ep->tx_unsignaled = NULL;
-	ep->tx_unreported = 0;
+	ep->tx.unsignaled = NULL;
+	ep->tx.unreported = 0;
 	return ops;
 }
 
@@ -186,15 +186,15 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 	bool first, completes;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	first = !ep->tx_closed;
-	ep->tx_closed = true;
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	first = !ep->tx.closed;
+	ep->tx.closed = true;
 	if (op->posted && !op->status)
 		op->status = wc->status;
 	completes = op->posted && op->signaled && !op->read_mrs;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	vrb_ep_failed(ep, wc, err);
-	/* vrb_tx_finish() will not do this, because it finds tx_closed set */
+	/* vrb_tx_finish() will not do this, because it finds tx.closed set */
 	if (first)
 		vrb_ep_abort(ep, err);
 	return completes;
@@ -239,23 +239,23 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 		},
 	};
 
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
 	return vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
 }
 
 /*
  * Post the final work request of a shutdown, now or when the device has room.
- * With tx_lock held. Returns false if that is impossible.
+ * With tx.lock held. Returns false if that is impossible.
  */
 static bool vrb_tx_post_last(struct vrb_ep *ep)
 {
-	int err = vrb_tx_post_nothing(ep, &ep->tx_last);
+	int err = vrb_tx_post_nothing(ep, &ep->tx.last);
 
-	ep->tx_ending = err == -ENOMEM || err == -ENOBUFS;
-	if (ep->tx_ending)
+	ep->tx.ending = err == -ENOMEM || err == -ENOBUFS;
+	if (ep->tx.ending)
 		vrb_retry(&ep->retry);
-	return !err || ep->tx_ending;
+	return !err || ep->tx.ending;
 }
 
 /**
@@ -269,12 +269,12 @@ void vrb_tx_push(struct vrb_ep *ep)
 	unsigned long irq;
 	bool ends = false;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_ending)
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	if (ep->tx.ending)
 		ends = !vrb_tx_post_last(ep);
-	else if (!ep->tx_closed)
+	else if (!ep->tx.closed)
 		vrb_links_flush(ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (ends)
 		vrb_ep_abort(ep, ECANCELED);
 }
@@ -282,14 +282,14 @@ void vrb_tx_push(struct vrb_ep *ep)
 /* All operations have completed: terminate the endpoint. */
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
+	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx.last);
 	struct llist_node *ops;
 	unsigned long irq;
 
 	if (!wc->status) {
-		spin_lock_irqsave(&ep->tx_lock, irq);
+		spin_lock_irqsave(&ep->tx.lock, irq);
 		ops = vrb_tx_take_unsignaled(ep);
-		spin_unlock_irqrestore(&ep->tx_lock, irq);
+		spin_unlock_irqrestore(&ep->tx.lock, irq);
 		vrb_tx_complete_unsignaled(ep, ops);
 	}
 	vrb_ep_abort(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
@@ -307,14 +307,14 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	unsigned long irq;
 	bool waits;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	waits = vrb_tx_outstanding(ep);
 	/* otherwise an earlier call has posted it, or the endpoint is ending */
-	if (!ep->tx_closed && waits)
+	if (!ep->tx.closed && waits)
 		waits = vrb_tx_post_last(ep);
-	ep->tx_left = READ_ONCE(ep->sq_done);
-	ep->tx_closed = true;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	ep->tx.seen = READ_ONCE(ep->tx_done.wrs);
+	ep->tx.closed = true;
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	return waits;
 }
 
@@ -324,29 +324,29 @@ bool vrb_tx_finish(struct vrb_ep *ep)
  */
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
+	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx.probe);
 	struct llist_node *ops;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ops = ep->tx_probed;
-	ep->tx_probed = NULL;
-	ep->tx_probing = false;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	ops = ep->tx.probed;
+	ep->tx.probed = NULL;
+	ep->tx.probing = false;
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (wc->status)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	else
 		vrb_tx_complete_unsignaled(ep, ops);
 }
 
-/* Post a probe, and with it all waiting work requests. With tx_lock held. */
+/* Post a probe, and with it all waiting work requests. With tx.lock held. */
 static void vrb_tx_post_probe(struct vrb_ep *ep)
 {
-	if (ep->tx_closed || ep->tx_probing ||
-	    vrb_tx_post_nothing(ep, &ep->tx_probe))
+	if (ep->tx.closed || ep->tx.probing ||
+	    vrb_tx_post_nothing(ep, &ep->tx.probe))
 		return;
-	ep->tx_probing = true;
-	ep->tx_probed = vrb_tx_take_unsignaled(ep);
+	ep->tx.probing = true;
+	ep->tx.probed = vrb_tx_take_unsignaled(ep);
 }
 
 /**
@@ -359,10 +359,10 @@ void vrb_tx_probe(struct vrb_ep *ep)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_unreported)
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	if (ep->tx.unreported)
 		vrb_tx_post_probe(ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 /**
@@ -374,16 +374,16 @@ void vrb_tx_probe(struct vrb_ep *ep)
  */
 void vrb_tx_overdue(struct timer_list *t)
 {
-	struct vrb_ep *ep = container_of(t, struct vrb_ep, overdue);
+	struct vrb_ep *ep = container_of(t, struct vrb_ep, tx.overdue);
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_unreported)
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	if (ep->tx.unreported)
 		vrb_tx_post_probe(ep);
 	/* a probe is outstanding, or the queue had no room for another one */
-	if (ep->tx_unreported && !ep->tx_closed)
+	if (ep->tx.unreported && !ep->tx.closed)
 		mod_timer(t, jiffies + VRB_TX_OVERDUE);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 /**
@@ -394,17 +394,17 @@ void vrb_tx_overdue(struct timer_list *t)
  */
 void vrb_tx_idle(struct timer_list *t)
 {
-	struct vrb_ep *ep = container_of(t, struct vrb_ep, idle);
+	struct vrb_ep *ep = container_of(t, struct vrb_ep, tx.idle);
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (!ep->tx_closed) {
-		if (!vrb_tx_outstanding(ep) || ep->tx_unreported)
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	if (!ep->tx.closed) {
+		if (!vrb_tx_outstanding(ep) || ep->tx.unreported)
 			vrb_tx_post_probe(ep);
-		mod_timer(&ep->idle,
+		mod_timer(&ep->tx.idle,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 /* ---------------------------------------------------------- work requests */
@@ -426,7 +426,7 @@ static void vrb_tx_fill_any(struct vrb_ep *ep, struct vrb_txop *op,
 		/* the CPU reads inline data */
 		sge->addr = (uintptr_t)vrb_txop_inject(op);
 		wr->wr.send_flags |= IB_SEND_INLINE;
-		vrb_stat_inc(&ep->stats.tx_inline);
+		vrb_stat_inc(&ep->tx.stats.inlined);
 	}
 }
 
@@ -435,16 +435,16 @@ static int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
 		       const struct fi_msg *msg,
 		       const struct vrb_post *post)
 {
-	const unsigned int own = ep->nr_links;
+	const unsigned int own = ep->tx.nr_links;
 	struct vrb_link *link = vrb_link(ep, own);
 
 	if (own == VRB_LINKS)
 		return -ENOBUFS;
-	ep->nr_links++;
+	ep->tx.nr_links++;
 	link->op = op;
 	link->reg.mr = NULL;
 	vrb_tx_fill_any(ep, op, msg, post, &link->wr, link->sge);
-	if (!(op->flags & FI_MORE) || ep->nr_links == VRB_LINKS)
+	if (!(op->flags & FI_MORE) || ep->tx.nr_links == VRB_LINKS)
 		return vrb_links_post(ep, own);
 	vrb_retry(&ep->retry);
 	return 0;
@@ -458,12 +458,12 @@ static int vrb_tx_hand_over_one(struct vrb_ep *ep, struct vrb_txop *op,
 	struct ib_sge sge __uninitialized;
 	int err;
 
-	if (ep->nr_links || op->flags & FI_MORE)
+	if (ep->tx.nr_links || op->flags & FI_MORE)
 		return vrb_tx_hold(ep, op, msg, post);
 	vrb_tx_fill_any(ep, op, msg, post, &wr, &sge);
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
-		vrb_stat_inc(&ep->stats.tx_wrs);
+		vrb_stat_inc(&ep->tx.stats.wrs);
 	return err;
 }
 
@@ -514,7 +514,7 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	 * sees it. So it is never inline, because the device might refuse it
 	 * for that.
 	 */
-	op->inlined = cur.len && cur.len <= READ_ONCE(ep->max_inline) &&
+	op->inlined = cur.len && cur.len <= READ_ONCE(ep->limits.max_inline) &&
 		      post->rma_count <= 1 && !(op->flags & FI_MORE);
 	return 0;
 }
@@ -571,7 +571,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	if (op->inlined)
 		return 0;
 	err = vrb_map_msg(&op->map, ep->dom,
-			  op->op == VRB_SEND ? NULL : &ep->tx_blocks, msg,
+			  op->op == VRB_SEND ? NULL : &ep->tx.blocks, msg,
 			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	/* other posts may hold the blocks while nothing is outstanding */
 	if (err == -EAGAIN)
@@ -587,7 +587,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		return 0;
 	err = vrb_wr_count(ep, op, post);
 	if (err)
-		vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+		vrb_unmap(&op->map, ep->dom, &ep->tx.blocks);
 	return err;
 }
 
@@ -597,20 +597,20 @@ static bool vrb_wr_counted(const struct vrb_ep *ep)
 	       ep->base.cntr[KOFI_CNTR_WRITE];
 }
 
-/* Test whether an operation without completion may be unsignaled. With tx_lock held. */
+/* Test whether an operation without completion may be unsignaled. With tx.lock held. */
 static bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
 				     const struct vrb_txop *op)
 {
-	u32 used = ep->sq_posted - READ_ONCE(ep->sq_done);
+	u32 used = ep->tx.posted - READ_ONCE(ep->tx_done.wrs);
 
 	return !(vrb_op_fetches(op->op) || op->map.blocks ||
 		 vrb_wr_counted(ep) || vrb_tx_in_place(ep, op) ||
-		 used > ep->tx_ops.nr / 2 || used > ep->sq_size / 2 ||
-		 ep->tx_unreported >= VRB_TX_UNREPORTED ||
+		 used > ep->tx.ops.nr / 2 || used > ep->limits.sq_size / 2 ||
+		 ep->tx.unreported >= VRB_TX_UNREPORTED ||
 		 kofi_ep_tx_scarce(&ep->base));
 }
 
-/* Test whether the device must signal an operation. With tx_lock held. */
+/* Test whether the device must signal an operation. With tx.lock held. */
 static bool vrb_tx_signals(struct vrb_ep *ep, const struct vrb_txop *op)
 {
 	return !(op->flags & KOFI_NO_COMPLETION ||
@@ -618,13 +618,13 @@ static bool vrb_tx_signals(struct vrb_ep *ep, const struct vrb_txop *op)
 	       !vrb_tx_may_be_unsignaled(ep, op);
 }
 
-/* Post an operation. With tx_lock held. */
+/* Post an operation. With tx.lock held. */
 static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 			 const struct fi_msg *msg, const struct vrb_post *post)
 {
 	int err;
 
-	if (ep->tx_closed)
+	if (ep->tx.closed)
 		return -ESHUTDOWN;
 	if (!vrb_tx_room(ep, op->wrs))
 		return -EAGAIN;
@@ -634,8 +634,8 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 		if (err)
 			return err;
 	}
-	ep->sq_posted += op->wrs;
-	op->seq = ep->sq_posted;
+	ep->tx.posted += op->wrs;
+	op->seq = ep->tx.posted;
 	op->posted = true;
 	op->signaled = vrb_tx_signals(ep, op);
 	if (op->signaled)
@@ -646,15 +646,15 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 		if (op->signaled)
 			vrb_tx_disown(ep, op);
 		op->posted = false;
-		ep->sq_posted -= op->wrs;
+		ep->tx.posted -= op->wrs;
 		return err;
 	}
 	if (!op->signaled) {
-		op->next.next = ep->tx_unsignaled;
-		ep->tx_unsignaled = &op->next;
-		ep->tx_unreported++;
-		timer_reduce(&ep->overdue, jiffies + VRB_TX_OVERDUE);
-		vrb_stat_inc(&ep->stats.tx_unsignaled);
+		op->next.next = ep->tx.unsignaled;
+		ep->tx.unsignaled = &op->next;
+		ep->tx.unreported++;
+		timer_reduce(&ep->tx.overdue, jiffies + VRB_TX_OVERDUE);
+		vrb_stat_inc(&ep->tx.stats.unsignaled);
 	}
 	return 0;
 }
@@ -668,32 +668,32 @@ static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
 	int err;
 
 again:
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	op = vrb_tx_get(ep);
-	err = ep->tx_closed ? -ESHUTDOWN : -EAGAIN;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	err = ep->tx.closed ? -ESHUTDOWN : -EAGAIN;
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (!op)
 		return err;
 	err = vrb_tx_fill(ep, op, msg, post, flags);
 	if (err)
 		goto put;
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	err = vrb_tx_submit(ep, op, msg, post);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (!err)
 		return 0;
 
 	if (op->inlined && (err == -EINVAL || err == -EMSGSIZE))
 		less = op->len;
-	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+	vrb_unmap(&op->map, ep->dom, &ep->tx.blocks);
 put:
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	vrb_tx_put(ep, op);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (!less)
 		return err;
 	/* the device takes fewer inline bytes than it granted: send a copy */
-	WRITE_ONCE(ep->max_inline, less - 1);
+	WRITE_ONCE(ep->limits.max_inline, less - 1);
 	less = 0;
 	goto again;
 }
@@ -753,7 +753,7 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 {
 	/* with an initiator depth of 0 the operation would never complete */
 	if (vrb_op_fetches(post->op) &&
-	    (!ep->initiator_depth ||
+	    (!ep->limits.initiator_depth ||
 	     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.pages)))
 		return -EOPNOTSUPP;
 	return vrb_tx_check_flags(ep, post, flags);
@@ -765,7 +765,7 @@ static int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 			int err)
 {
 	if (err == -EAGAIN) {
-		vrb_stat_inc(&ep->stats.tx_full);
+		vrb_stat_inc(&ep->tx.stats.full);
 		vrb_tx_push(ep);
 		/*
 		 * An operation may have completed before the endpoint was
@@ -790,7 +790,7 @@ static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 {
 	int err;
 
-	if (READ_ONCE(ep->tx_closed))
+	if (READ_ONCE(ep->tx.closed))
 		return -ESHUTDOWN;
 	/* the answer may need one of the deferred receives */
 	if (!list_empty(&ep->rxq.deferred))
@@ -861,35 +861,35 @@ int vrb_tx_init(struct vrb_ep *ep)
 	struct vrb_txop *op;
 	int err;
 
-	err = vrb_recs_init(&ep->tx_ops, info->tx_attr->size,
+	err = vrb_recs_init(&ep->tx.ops, info->tx_attr->size,
 			    struct_size(op, map.segs, room) +
 			    info->tx_attr->inject_size, node) ?:
 	      vrb_links_init(ep, node);
 	if (!err && info->caps & FI_RMA)
-		err = vrb_blocks_init(&ep->tx_blocks, node) ?:
+		err = vrb_blocks_init(&ep->tx.blocks, node) ?:
 		      vrb_read_mrs_init(ep);
 	if (err) {
 		vrb_tx_exit(ep);
 		return err;
 	}
-	ep->tx_last.done = vrb_tx_last_done;
-	ep->tx_probe.done = vrb_tx_probe_done;
-	ep->tx_one_max = vrb_one_max(ep->dom, info->tx_attr->iov_limit,
-				     info->ep_attr->max_msg_size);
+	ep->tx.last.done = vrb_tx_last_done;
+	ep->tx.probe.done = vrb_tx_probe_done;
+	ep->limits.tx_one_max = vrb_one_max(ep->dom, info->tx_attr->iov_limit,
+					    info->ep_attr->max_msg_size);
 	/* flags that need no further work; see vrb_tx_check_flags() */
-	ep->tx_usual = FI_COMPLETION | (ep->iwarp ? 0 : FI_DELIVERY_COMPLETE);
-	ep->sq_limit = ep->sq_size;
+	ep->limits.tx_usual = FI_COMPLETION | (ep->iwarp ? 0 : FI_DELIVERY_COMPLETE);
+	ep->tx.limit = ep->limits.sq_size;
 	return 0;
 }
 
 void vrb_tx_exit(struct vrb_ep *ep)
 {
 	vrb_read_mrs_exit(ep);
-	vrb_blocks_exit(&ep->tx_blocks);
-	kfree(ep->links);
-	ep->links = NULL;
-	vrb_recs_exit(&ep->tx_ops);
-	init_llist_head(&ep->tx_ended);
+	vrb_blocks_exit(&ep->tx.blocks);
+	kfree(ep->tx.links);
+	ep->tx.links = NULL;
+	vrb_recs_exit(&ep->tx.ops);
+	init_llist_head(&ep->tx_done.ended);
 }
 
 /**
@@ -904,10 +904,10 @@ void vrb_tx_close(struct vrb_ep *ep)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_ending = false;
+	spin_lock_irqsave(&ep->tx.lock, irq);
+	ep->tx.ending = false;
 	vrb_links_drop(ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
 
 static int vrb_tx_older(void *priv, const struct list_head *a,
@@ -935,18 +935,18 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 	LIST_HEAD(list);
 	unsigned int i;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	vrb_tx_take_unsignaled(ep);
-	for (i = 0; i < ep->tx_ops.used; i++) {
-		vrb_recs_pause(i, &ep->tx_lock, &irq);
-		op = vrb_recs_at(&ep->tx_ops, i);
+	for (i = 0; i < ep->tx.ops.used; i++) {
+		vrb_recs_pause(i, &ep->tx.lock, &irq);
+		op = vrb_recs_at(&ep->tx.ops, i);
 		if (!op->posted)
 			continue;
 		/* a completion that the device reports from now on is ignored */
 		op->posted = false;
 		list_add_tail(&op->node, &list);
 	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	list_sort(NULL, &list, vrb_tx_older);
 	list_for_each_entry_safe(op, next, &list, node)
 		vrb_tx_complete(ep, op, op->status ||

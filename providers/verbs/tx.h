@@ -52,7 +52,7 @@ struct vrb_post {
  * @context: context of the consumer, returned in the completion
  * @flags: flags of the post
  * @len: length in bytes
- * @seq: value of vrb_ep.sq_posted after the post
+ * @seq: value of vrb_ep_tx.posted after the post
  * @op: enum vrb_op
  * @status: enum ib_wc_status of the first failure
  * @posted: the operation has been posted and has not completed. Cleared without
@@ -125,7 +125,7 @@ struct vrb_link {
 
 static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
 {
-	return ep->links + i * struct_size_t(struct vrb_link, sge, ep->send_sge);
+	return ep->tx.links + i * struct_size_t(struct vrb_link, sge, ep->limits.send_sge);
 }
 
 int vrb_links_init(struct vrb_ep *ep, int node);
@@ -136,11 +136,11 @@ void vrb_links_drop(struct vrb_ep *ep);
 
 /*
  * Post all waiting work requests, because a post must not overtake them. With
- * tx_lock held.
+ * tx.lock held.
  */
 static inline int vrb_links_flush(struct vrb_ep *ep)
 {
-	return unlikely(ep->nr_links) ? vrb_links_flush_all(ep) : 0;
+	return unlikely(ep->tx.nr_links) ? vrb_links_flush_all(ep) : 0;
 }
 
 int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
@@ -190,35 +190,35 @@ ssize_t vrb_tx_accept_any(struct vrb_ep *ep, const struct fi_msg *msg,
 			  const struct vrb_post *post, u64 flags);
 struct llist_node *vrb_tx_more(struct vrb_ep *ep);
 
-/* Take the most recently freed record. With tx_lock held. */
+/* Take the most recently freed record. With tx.lock held. */
 static __always_inline struct vrb_txop *vrb_tx_get(struct vrb_ep *ep)
 {
-	struct llist_node *node = ep->tx_ops.free ?: vrb_tx_more(ep);
+	struct llist_node *node = ep->tx.ops.free ?: vrb_tx_more(ep);
 
 	if (unlikely(!node))
 		return NULL;
-	ep->tx_ops.free = node->next;
+	ep->tx.ops.free = node->next;
 	return vrb_txop(node);
 }
 
-/* Free the record of an operation that was not posted. With tx_lock held. */
+/* Free the record of an operation that was not posted. With tx.lock held. */
 static inline void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	op->next.next = ep->tx_ops.free;
-	ep->tx_ops.free = &op->next;
+	op->next.next = ep->tx.ops.free;
+	ep->tx.ops.free = &op->next;
 }
 
 /*
- * Test whether the send queue has room for @wrs work requests. With tx_lock
+ * Test whether the send queue has room for @wrs work requests. With tx.lock
  * held. Completed ones are counted only when the last known limit does not
  * suffice.
  */
 static __always_inline bool vrb_tx_room(struct vrb_ep *ep, u32 wrs)
 {
-	if (likely((s32)(ep->sq_limit - ep->sq_posted - wrs) >= 0))
+	if (likely((s32)(ep->tx.limit - ep->tx.posted - wrs) >= 0))
 		return true;
-	ep->sq_limit = READ_ONCE(ep->sq_done) + ep->sq_size;
-	return (s32)(ep->sq_limit - ep->sq_posted - wrs) >= 0;
+	ep->tx.limit = READ_ONCE(ep->tx_done.wrs) + ep->limits.sq_size;
+	return (s32)(ep->tx.limit - ep->tx.posted - wrs) >= 0;
 }
 
 /* Assign member by member, because the compiler would clear the whole structure first. */
@@ -242,18 +242,18 @@ static __always_inline void vrb_tx_start(struct vrb_txop *op, enum vrb_op kind,
 /* Attach the preceding unsignaled operations to a signaled one: they complete with it. */
 static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	op->next.next = ep->tx_unsignaled;
-	if (unlikely(ep->tx_unreported)) {
-		ep->tx_unsignaled = NULL;
-		ep->tx_unreported = 0;
+	op->next.next = ep->tx.unsignaled;
+	if (unlikely(ep->tx.unreported)) {
+		ep->tx.unsignaled = NULL;
+		ep->tx.unreported = 0;
 	}
 }
 
 /* Detach them from a refused operation: they wait for the next. Restart the count. */
 static inline void vrb_tx_disown(struct vrb_ep *ep, const struct vrb_txop *op)
 {
-	ep->tx_unsignaled = op->next.next;
-	ep->tx_unreported = !!ep->tx_unsignaled;
+	ep->tx.unsignaled = op->next.next;
+	ep->tx.unreported = !!ep->tx.unsignaled;
 }
 
 /*
@@ -310,32 +310,32 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 					    const struct vrb_usual *u,
 					    u64 flags)
 {
-	const u64 usual = kind == VRB_READ ? ep->tx_usual & VRB_FETCH_FLAGS :
-					     ep->tx_usual;
+	const u64 usual = kind == VRB_READ ? ep->limits.tx_usual & VRB_FETCH_FLAGS :
+					     ep->limits.tx_usual;
 
 	/* deferred receives go first: the answer may need one of them */
 	if (flags & ~usual || READ_ONCE(ep->base.state) != KOFI_EP_CONNECTED ||
 	    (ep->base.tx_selective && !(flags & FI_COMPLETION)) ||
 	    !list_empty(&ep->rxq.deferred) ||
-	    !vrb_kvec_is_one(u->kv, u->count, u->vec, ep->tx_one_max))
+	    !vrb_kvec_is_one(u->kv, u->count, u->vec, ep->limits.tx_one_max))
 		return false;
 	if (kind == VRB_SEND)
 		return true;
-	if (kind == VRB_READ && (ep->iwarp || !ep->initiator_depth))
+	if (kind == VRB_READ && (ep->iwarp || !ep->limits.initiator_depth))
 		return false;
 	return vrb_may_rma(ep, kind) && u->rma_count == 1 && u->rma &&
 	       u->rma->len == u->kv->iov_len && u->rma->key <= U32_MAX;
 }
 
-/* Get a record if no work requests wait and the queue has room. With tx_lock held. */
+/* Get a record if no work requests wait and the queue has room. With tx.lock held. */
 static __always_inline struct vrb_txop *vrb_tx_get_usual(struct vrb_ep *ep)
 {
-	if (unlikely(ep->tx_closed || ep->nr_links || !vrb_tx_room(ep, 1)))
+	if (unlikely(ep->tx.closed || ep->tx.nr_links || !vrb_tx_room(ep, 1)))
 		return NULL;
 	return vrb_tx_get(ep);
 }
 
-/* Post a fast-path operation. With tx_lock held. */
+/* Post a fast-path operation. With tx.lock held. */
 static __always_inline int vrb_tx_submit_usual(struct vrb_ep *ep,
 					       struct vrb_txop *op,
 					       enum vrb_op kind,
@@ -352,12 +352,12 @@ static __always_inline int vrb_tx_submit_usual(struct vrb_ep *ep,
 		    kind == VRB_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	vrb_tx_fill_one(ep, op, u->rma, addr, len, &wr, &sge);
 	vrb_wr_opcode(&wr, kind, 0, NULL, true);
-	op->seq = ++ep->sq_posted;
+	op->seq = ++ep->tx.posted;
 	vrb_tx_adopt(ep, op);
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	trace_kofi_verbs_tx(ep, op, err);
 	if (likely(!err))
-		vrb_stat_inc(&ep->stats.tx_wrs);
+		vrb_stat_inc(&ep->tx.stats.wrs);
 	return err;
 }
 
@@ -370,7 +370,7 @@ static __always_inline bool vrb_tx_post_at(struct vrb_ep *ep, enum vrb_op kind,
 	struct vrb_txop *op;
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irqsave(&ep->tx.lock, irq);
 	op = vrb_tx_get_usual(ep);
 	if (unlikely(!op))
 		goto unlock;
@@ -378,11 +378,11 @@ static __always_inline bool vrb_tx_post_at(struct vrb_ep *ep, enum vrb_op kind,
 		goto put;
 	if (unlikely(vrb_tx_submit_usual(ep, op, kind, u, addr, flags)))
 		goto undo;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	return true;
 
 undo:
-	ep->sq_posted--;
+	ep->tx.posted--;
 	vrb_tx_disown(ep, op);
 	op->posted = false;
 	op->map.nr = 0;
@@ -390,7 +390,7 @@ undo:
 put:
 	vrb_tx_put(ep, op);
 unlock:
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (unlikely(reserved))
 		kofi_ep_tx_unreserve(&ep->base);
 	return false;
@@ -409,7 +409,7 @@ static __always_inline bool vrb_tx_post_mapped(struct vrb_ep *ep,
 
 	/* see vrb_domain_lost() */
 	rcu_read_lock();
-	if (unlikely(READ_ONCE(ep->tx_closed)))
+	if (unlikely(READ_ONCE(ep->tx.closed)))
 		goto unlock;
 	addr = vrb_map_seg(ep->dom, u->kv, dir);
 	if (unlikely(addr == DMA_MAPPING_ERROR))

@@ -549,14 +549,16 @@ struct vrb_rxop {
  * @one_max: longest segment for the fast path, see vrb_one_max()
  * @deferred: receives that follow all posted ones, and that the device has not
  *	taken yet; protected by @lock
- * @lock: protects @deferred and the members from @closed to @ops; taken with
+ * @lock: protects @deferred and the members from @closed to @waited; taken with
  *	interrupts disabled
  * @closed: receives are refused; written under @lock, read without it
  * @posts: free-running counter of posts; protected by @lock
  * @nr_held: receives on @deferred that wait because of FI_MORE; protected by
  *	@lock
  * @ops: records; protected by @lock
- * @ended: records of completed receives; lockless
+ * @waited: statistics: receives that waited for the queue pair; protected by
+ *	@lock
+ * @ended: records of completed receives; lockless list
  */
 struct vrb_rxq {
 	struct kofi_ep		*base;
@@ -574,203 +576,261 @@ struct vrb_rxq {
 	u32			posts;
 	unsigned int		nr_held;
 	struct vrb_recs		ops;
+	unsigned long		waited;
 
 	struct llist_head	ended ____cacheline_aligned_in_smp;
 };
 
 /**
- * struct vrb_stats - statistics of an endpoint in addition to the core's
- * @tx_wrs: operations' work requests in the send queue; protected by tx_lock
- * @tx_unsignaled: unsignaled operations; protected by tx_lock
- * @tx_inline: inline work requests; protected by tx_lock
- * @tx_full: posts that found no unused record, or a full send queue; counted
- *	without a lock
- * @rx_deferred: receives that waited for the queue pair; protected by
- *	vrb_rxq.lock
- */
-struct vrb_stats {
-	unsigned long	tx_wrs;
-	unsigned long	tx_unsignaled;
-	unsigned long	tx_inline;
-	unsigned long	tx_full;
-	unsigned long	rx_deferred;
-};
-
-/**
- * struct vrb_ep - endpoint
- * @base: endpoint of the core
- * @dom: domain of the endpoint
- * @dom_node: entry of vrb_domain.eps; protected by vrb_dev.mutex
- * @cm_mutex: serialises control calls and vrb_ep_end(); never taken by event
- *	handlers of the connection manager
- * @id: identifier of the connection manager, from enabling or the connection
- *	request until vrb_linger_leave(); written under @cm_mutex
- * @qp: queue pair, from enabling until it is handed over or destroyed; written
- *	under @cm_mutex
- * @linger: takes over @id if that must outlive the endpoint; from enabling
- *	until vrb_linger_leave(); protected by @cm_mutex
- * @asked: the connection manager waits for the peer's answer; protected by the
- *	handler mutex of @id
- * @established: the connection was established; written under the handler mutex
- *	of @id, read without it
- * @left: jiffies when the connection manager reported that the peer had left,
- *	or 0; written under the handler mutex of @id
- * @dead: positive error code of the failure, or 0; set once, without a lock
- * @ended: vrb_ep_end() has run; written under @cm_mutex
- * @failed: jiffies when @qp was moved to IB_QPS_ERR, or 0; protected by
- *	@cm_mutex
- * @refused: jiffies when the device reported that it refuses a request of the
- *	peer, or 0; set once, without a lock
- * @work: work item that calls vrb_ep_end(), or posts deferred receives and
- *	invalidations
- * @watch: timeout for connecting; after a shutdown, for progress of outstanding
- *	transmits
- * @grow: iWARP: work item that allocates regions for @read_mrs
- * @retry: timer that retries posts, see vrb_retry()
- * @idle: keepalive timer
- * @overdue: timer that completes unsignaled operations
- * @tun: options of the endpoint; fixed once it connects
- * @local: local address; protected by @cm_mutex
- * @peer: address of the peer; protected by @cm_mutex
- * @responder_resources: incoming reads the device can serve at a time
- * @initiator_depth: outstanding reads the peer allows
- * @iwarp: the port speaks iWARP
- * @max_msg: bytes of the longest message that the device can send
- * @cm_len: bytes used in @cm_data
- * @cm_data: private data to be sent; protected by @cm_mutex until it is sent
- * @tx_cq: device's completion queue for transmits
- * @rx_cq: device's completion queue for receives; unused if they share @tx_cq
- *	or come from a shared receive context
- * @mr_node: entry of vrb_domain.mr_eps; protected by vrb_domain.mr_mutex
- * @mr_users: number of regions that are being registered on the endpoint
- * @reg_done: completed unless a registration outside a pool is outstanding
- * @reg_mr: region of the outstanding registration outside a pool; protected by
- *	@tx_lock
- * @mr_moves: value of @sq_done at the last check for progress; protected by
- *	vrb_domain.mr_mutex
- * @mr_wrs: work requests in the send queue that are reserved for regions of the
- *	pool
- * @tx_usual: flags that the fast path accepts
- * @tx_one_max: longest segment for the fast path, see vrb_one_max()
- * @sq_size: work requests in the send queue that are available to operations
- * @send_sge: segments of a send or write work request
- * @read_sge: segments of a read work request
+ * struct vrb_ep_limits - limits of an endpoint, which posts read
+ * @tx_usual: flags that the fast path of transmits accepts; fixed from enabling on
+ * @tx_one_max: bytes of the longest segment that the fast path of transmits
+ *	accepts, see vrb_one_max(); fixed from enabling on
+ * @sq_size: work requests in the send queue that are available to operations;
+ *	fixed from enabling on
+ * @send_sge: segments of a send or write work request; fixed from enabling on
+ * @read_sge: segments of a read work request; fixed from enabling on
  * @max_inline: bytes of the longest inline work request; read and written
- *	without a lock
- * @srx: shared receive context that supplies the receives, from enabling on;
- *	NULL: none
- * @tx_lock: makes the order of posts equal to the order of the device; protects
- *	all members from @tx_closed to @read_mrs; taken with interrupts disabled
- * @tx_closed: transmits are refused; written under @tx_lock, read without it
- * @tx_ending: @tx_last must be posted when the device has room
- * @tx_probing: @tx_probe is outstanding
- * @nr_links: number of elements of @links in use; 0: none is waiting
- * @first_link: index of the first waiting element of @links
- * @sq_posted: free-running counter of posted work requests of operations
- * @sq_limit: highest value that @sq_posted may reach, as last computed from
- *	@sq_done and @sq_size
- * @tx_unreported: number of unsignaled operations since the last signaled one
- * @tx_unsignaled: unsignaled operations since the last signaled one, the last
- *	one first
- * @tx_ops: records of transmits
- * @stats: statistics; see there for their locks
- * @links: VRB_LINKS work requests that are posted together
- * @tx_blocks: segments for long vectors; has a lock of its own
- * @tx_probed: unsignaled operations before the probe, the last one first
- * @tx_left: value of @sq_done at the last check after a shutdown; later written
- *	by @watch only
- * @tx_last: completion handler of the final work request of a shutdown
- * @tx_probe: completion handler of the probe
- * @mr_posted: regions of the pool that the device uses or must invalidate
- * @mr_free: unused work requests of @mr_wrs
- * @mr_open: regions that may still need a work request for their invalidation
- * @mr_unreported: unsignaled registrations since the last signaled work request
- *	of a region
- * @mr_flushed: the device no longer uses any region of the endpoint
- * @read_mrs: iWARP: regions that reads place data into
- * @tx_ended: records of completed transmits. @tx_ended and @sq_done are written
- *	only by the context that handles the device's completions; see
- *	vrb_tx_give_back()
- * @sq_done: free-running counter of completed work requests of operations;
- *	compared with @sq_posted
- * @rxq: receives; unused with @srx
- *
- * Members written by posts and members written by completions, in each
- * direction, are on different cache lines, because two CPUs may write them.
+ *	without a lock: a post that reads an old value is refused by the device,
+ *	and retries with a copy
+ * @initiator_depth: outstanding reads the peer allows; fixed once connected
+ * @responder_resources: incoming reads the device can serve at a time; fixed
+ *	once connected
+ * @max_msg: bytes of the longest message that the device can send; fixed from
+ *	opening on
  */
-struct vrb_ep {
-	struct kofi_ep		base;
-	struct vrb_domain	*dom;
-	struct list_head	dom_node;
-	struct mutex		cm_mutex;	/* see above */
-	struct rdma_cm_id	*id;
-	struct ib_qp		*qp;
-	struct vrb_linger	*linger;
-	bool			asked;
-	bool			established;
-	unsigned long		left;
-	int			dead;
-	bool			ended;
-	unsigned long		failed;
-	unsigned long		refused;
-	struct delayed_work	work;
-	struct delayed_work	watch;
-	struct work_struct	grow;
-	struct timer_list	retry;
-	struct timer_list	idle;
-	struct timer_list	overdue;
-	struct vrb_tunables	tun;
-	union kofi_ip		local;
-	union kofi_ip		peer;
-	u8			responder_resources;
-	u8			initiator_depth;
-	bool			iwarp;
-	size_t			max_msg;
-	u8			cm_len;
-	u8			cm_data[VRB_CM_DATA_AREA];
-	struct vrb_epcq		tx_cq;
-	struct vrb_epcq		rx_cq;
-	struct list_head	mr_node;
-	atomic_t		mr_users;
-	struct completion	reg_done;
-	struct vrb_mr		*reg_mr;
-	u32			mr_moves;
-	unsigned int		mr_wrs;
+struct vrb_ep_limits {
 	u64			tx_usual;
 	size_t			tx_one_max;
 	unsigned int		sq_size;
 	unsigned int		send_sge;
 	unsigned int		read_sge;
 	unsigned int		max_inline;
-	struct vrb_srx		*srx;
+	u8			initiator_depth;
+	u8			responder_resources;
+	size_t			max_msg;
+};
 
-	spinlock_t		tx_lock ____cacheline_aligned_in_smp; /* posts */
-	bool			tx_closed;
-	bool			tx_ending;
-	bool			tx_probing;
+/**
+ * struct vrb_ep_cm - connection of an endpoint
+ * @mutex: serialises control calls and vrb_ep_end(); never taken by event
+ *	handlers of the connection manager
+ * @id: identifier of the connection manager, from enabling or the connection
+ *	request until vrb_linger_leave(); written under @mutex
+ * @linger: takes over @id if that must outlive the endpoint; from enabling
+ *	until vrb_linger_leave(); protected by @mutex
+ * @asked: the connection manager waits for the peer's answer; protected by the
+ *	handler mutex of @id
+ * @established: the connection was established; written under the handler mutex
+ *	of @id, read without it
+ * @left: jiffies when the connection manager reported that the peer had left,
+ *	or 0; written under the handler mutex of @id
+ * @watch: timeout for connecting; after a shutdown, for progress of outstanding
+ *	transmits
+ * @local: local address; protected by @mutex
+ * @peer: address of the peer; protected by @mutex
+ * @data_len: bytes used in @data; protected by @mutex until @data is sent
+ * @data: private data to be sent; protected by @mutex until it is sent
+ */
+struct vrb_ep_cm {
+	struct mutex		mutex;	/* see above */
+	struct rdma_cm_id	*id;
+	struct vrb_linger	*linger;
+	bool			asked;
+	bool			established;
+	unsigned long		left;
+	struct delayed_work	watch;
+	union kofi_ip		local;
+	union kofi_ip		peer;
+	u8			data_len;
+	u8			data[VRB_CM_DATA_AREA];
+};
+
+/**
+ * struct vrb_ep_end - termination of an endpoint
+ * @err: positive error code of the failure, or 0; set once, without a lock
+ * @done: vrb_ep_end() has run; written under vrb_ep_cm.mutex
+ * @stopped: jiffies when the queue pair was moved to IB_QPS_ERR, or 0;
+ *	protected by vrb_ep_cm.mutex
+ * @refused: jiffies when the device reported that it refuses a request of the
+ *	peer, or 0; set once, without a lock
+ */
+struct vrb_ep_end {
+	int			err;
+	bool			done;
+	unsigned long		stopped;
+	unsigned long		refused;
+};
+
+/**
+ * struct vrb_tx_stats - statistics of transmits in addition to the core's
+ * @wrs: operations' work requests in the send queue; protected by vrb_ep_tx.lock
+ * @unsignaled: unsignaled operations; protected by vrb_ep_tx.lock
+ * @inlined: inline work requests; protected by vrb_ep_tx.lock
+ * @full: posts that found no unused record, or a full send queue; counted
+ *	without a lock, so that concurrent posts may count once
+ */
+struct vrb_tx_stats {
+	unsigned long		wrs;
+	unsigned long		unsignaled;
+	unsigned long		inlined;
+	unsigned long		full;
+};
+
+/**
+ * struct vrb_ep_tx - transmit side of an endpoint, written by posts
+ * @lock: makes the order of posts equal to the order of the device; protects
+ *	the other members, struct vrb_ep_mr as described there, and
+ *	vrb_ep.read_mrs; taken with interrupts disabled
+ * @closed: transmits are refused; written under @lock, read without it
+ * @ending: @last must be posted when the device has room
+ * @probing: @probe is outstanding
+ * @nr_links: number of elements of @links in use; 0: none is waiting
+ * @first_link: index of the first waiting element of @links
+ * @posted: free-running counter of posted work requests of operations
+ * @limit: highest value that @posted may reach, as last computed from
+ *	vrb_ep_tx_done.wrs and vrb_ep_limits.sq_size
+ * @unreported: number of unsignaled operations since the last signaled one
+ * @unsignaled: unsignaled operations since the last signaled one, the last
+ *	one first
+ * @ops: records of transmits
+ * @stats: statistics; see there for their locks
+ * @links: VRB_LINKS work requests that are posted together
+ * @blocks: segments for long vectors; has a lock of its own
+ * @probed: unsignaled operations before the probe, the last one first
+ * @seen: value of vrb_ep_tx_done.wrs at the last check after a shutdown; written
+ *	under @lock when the shutdown begins, later by vrb_ep_cm.watch only
+ * @last: completion handler of the final work request of a shutdown
+ * @probe: completion handler of the probe
+ * @idle: keepalive timer; has a lock of its own
+ * @overdue: timer that completes unsignaled operations; has a lock of its own
+ */
+struct vrb_ep_tx {
+	spinlock_t		lock;	/* posts */
+	bool			closed;
+	bool			ending;
+	bool			probing;
 	unsigned int		nr_links;
 	unsigned int		first_link;
-	u32			sq_posted;
-	u32			sq_limit;
-	unsigned int		tx_unreported;
-	struct llist_node	*tx_unsignaled;
-	struct vrb_recs		tx_ops;
-	struct vrb_stats	stats;
+	u32			posted;
+	u32			limit;
+	unsigned int		unreported;
+	struct llist_node	*unsignaled;
+	struct vrb_recs		ops;
+	struct vrb_tx_stats	stats;
 	void			*links;
-	struct vrb_blocks	tx_blocks;
-	struct llist_node	*tx_probed;
-	u32			tx_left;
-	struct ib_cqe		tx_last;
-	struct ib_cqe		tx_probe;
-	struct list_head	mr_posted;
-	unsigned int		mr_free;
-	unsigned int		mr_open;
-	unsigned int		mr_unreported;
-	bool			mr_flushed;
+	struct vrb_blocks	blocks;
+	struct llist_node	*probed;
+	u32			seen;
+	struct ib_cqe		last;
+	struct ib_cqe		probe;
+	struct timer_list	idle;
+	struct timer_list	overdue;
+};
+
+/**
+ * struct vrb_ep_mr - regions registered on the queue pair of an endpoint
+ * @posted: regions of the pool that the device uses or must invalidate;
+ *	protected by vrb_ep_tx.lock
+ * @wrs: work requests in the send queue that are reserved for regions of the
+ *	pool; fixed from enabling on
+ * @free: unused work requests of @wrs; protected by vrb_ep_tx.lock
+ * @open: regions of the pool that may still need a work request for their
+ *	invalidation; protected by vrb_ep_tx.lock
+ * @unreported: unsignaled registrations since the last signaled work request
+ *	of a region; protected by vrb_ep_tx.lock
+ * @flushed: the device no longer uses any region of the endpoint; protected by
+ *	vrb_ep_tx.lock
+ * @moves: value of vrb_ep_tx_done.wrs at the last check for progress; protected by
+ *	vrb_domain.mr_mutex
+ * @reg: region of the outstanding registration outside a pool, or NULL;
+ *	protected by vrb_ep_tx.lock
+ * @reg_done: completed unless a registration outside a pool is outstanding
+ * @node: entry of vrb_domain.mr_eps; protected by vrb_domain.mr_mutex
+ * @users: number of regions that are being registered on the endpoint
+ */
+struct vrb_ep_mr {
+	struct list_head	posted;
+	unsigned int		wrs;
+	unsigned int		free;
+	unsigned int		open;
+	unsigned int		unreported;
+	bool			flushed;
+	u32			moves;
+	struct vrb_mr		*reg;
+	struct completion	reg_done;
+	struct list_head	node;
+	atomic_t		users;
+};
+
+/**
+ * struct vrb_ep_tx_done - transmit side of an endpoint, written by completions
+ * @ended: records of completed transmits; lockless list
+ * @wrs: free-running counter of completed work requests of operations; compared
+ *	with vrb_ep_tx.posted
+ *
+ * Only the context that handles the device's completions writes it; see
+ * vrb_tx_give_back().
+ */
+struct vrb_ep_tx_done {
+	struct llist_head	ended;
+	u32			wrs;
+};
+
+/**
+ * struct vrb_ep - endpoint
+ * @base: endpoint of the core
+ * @dom: domain of the endpoint
+ * @qp: queue pair, from enabling until it is handed over or destroyed; written
+ *	under vrb_ep_cm.mutex
+ * @iwarp: the port speaks iWARP; fixed from enabling on
+ * @limits: limits that posts read
+ * @srx: shared receive context that supplies the receives, from enabling on;
+ *	NULL: none
+ * @dom_node: entry of vrb_domain.eps; protected by vrb_dev.mutex
+ * @cm: connection
+ * @end: termination
+ * @work: work item that calls vrb_ep_end(), or posts deferred receives and
+ *	invalidations
+ * @grow: iWARP: work item that allocates regions for @read_mrs
+ * @retry: timer that retries posts, see vrb_retry()
+ * @tun: options of the endpoint; fixed once it connects
+ * @tx_cq: device's completion queue for transmits
+ * @rx_cq: device's completion queue for receives; unused if they share @tx_cq
+ *	or come from a shared receive context
+ * @tx: transmit side, written by posts
+ * @mr: regions registered on @qp
+ * @read_mrs: iWARP: regions that reads place data into
+ * @tx_done: transmit side, written by completions
+ * @rxq: receives; unused with @srx
+ *
+ * Members written by posts and members written by completions, in each
+ * direction, are on different cache lines, because two CPUs may write them. The
+ * members from @dom to @limits, which each post reads, are on one cache line
+ * that no post writes.
+ */
+struct vrb_ep {
+	struct kofi_ep		base;
+	struct vrb_domain	*dom;
+	struct ib_qp		*qp;
+	bool			iwarp;
+	struct vrb_ep_limits	limits;
+	struct vrb_srx		*srx;
+	struct list_head	dom_node;
+	struct vrb_ep_cm	cm;
+	struct vrb_ep_end	end;
+	struct delayed_work	work;
+	struct work_struct	grow;
+	struct timer_list	retry;
+	struct vrb_tunables	tun;
+	struct vrb_epcq		tx_cq;
+	struct vrb_epcq		rx_cq;
+
+	struct vrb_ep_tx	tx ____cacheline_aligned_in_smp;
+	struct vrb_ep_mr	mr;
 	struct vrb_read_mrs	read_mrs;
 
-	struct llist_head	tx_ended ____cacheline_aligned_in_smp;
-	u32			sq_done;
+	struct vrb_ep_tx_done	tx_done ____cacheline_aligned_in_smp;
 
 	struct vrb_rxq		rxq;
 };
@@ -852,7 +912,7 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained);
 /* Test whether work requests of operations are outstanding. Any context; no lock. */
 static inline bool vrb_tx_outstanding(const struct vrb_ep *ep)
 {
-	return READ_ONCE(ep->sq_posted) != READ_ONCE(ep->sq_done);
+	return READ_ONCE(ep->tx.posted) != READ_ONCE(ep->tx_done.wrs);
 }
 
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);

@@ -49,10 +49,10 @@
  */
 int vrb_links_init(struct vrb_ep *ep, int node)
 {
-	ep->links = kcalloc_node(VRB_LINKS,
-				 struct_size_t(struct vrb_link, sge,
-					       ep->send_sge), GFP_KERNEL, node);
-	return ep->links ? 0 : -ENOMEM;
+	ep->tx.links = kcalloc_node(VRB_LINKS,
+				    struct_size_t(struct vrb_link, sge,
+						  ep->limits.send_sge), GFP_KERNEL, node);
+	return ep->tx.links ? 0 : -ENOMEM;
 }
 
 static struct ib_send_wr *vrb_link_first(struct vrb_link *link)
@@ -71,15 +71,15 @@ static struct ib_send_wr *vrb_link_last(struct vrb_link *link)
  */
 static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 {
-	for (; i < ep->nr_links; i++) {
+	for (; i < ep->tx.nr_links; i++) {
 		struct vrb_txop *op = vrb_link(ep, i)->op;
 
 		if (op && !op->status)
 			op->status = status;
 	}
-	ep->nr_links = 0;
-	ep->first_link = 0;
-	WRITE_ONCE(ep->tx_closed, true);
+	ep->tx.nr_links = 0;
+	ep->tx.first_link = 0;
+	WRITE_ONCE(ep->tx.closed, true);
 }
 
 /* Handle a list of which the device refused @bad with @err, and took all before it. */
@@ -91,34 +91,34 @@ static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 	const struct vrb_txop *op;
 	unsigned int i, ops = 0;
 
-	for (i = ep->first_link; i < ep->nr_links; i++) {
+	for (i = ep->tx.first_link; i < ep->tx.nr_links; i++) {
 		link = vrb_link(ep, i);
 		if (bad == vrb_link_first(link) || bad == &link->wr.wr)
 			break;
 		ops += !!link->op;
 	}
-	if (i == ep->nr_links) {
+	if (i == ep->tx.nr_links) {
 		/* the device does not say which one, so it may be any */
-		i = ep->first_link;
+		i = ep->tx.first_link;
 		goto fail;
 	}
-	vrb_stat_add(&ep->stats.tx_wrs, ops);
+	vrb_stat_add(&ep->tx.stats.wrs, ops);
 	if (i == own && bad == vrb_link_first(link)) {
-		ep->nr_links = 0;
-		ep->first_link = 0;
+		ep->tx.nr_links = 0;
+		ep->tx.first_link = 0;
 		return err;
 	}
 	if (err == -ENOMEM || err == -ENOBUFS) {
 		/* the registration ahead of it was posted */
 		if (bad == &link->wr.wr)
 			link->reg.mr = NULL;
-		ep->first_link = i;
+		ep->tx.first_link = i;
 		vrb_retry(&ep->retry);
 		/* a refusal may be due to inline data: report it to the caller */
 		op = own < VRB_LINKS ? vrb_link(ep, own)->op : NULL;
 		if (!op || !op->inlined)
 			return 0;
-		ep->nr_links = own;
+		ep->tx.nr_links = own;
 		return err;
 	}
 fail:
@@ -129,7 +129,7 @@ fail:
 
 /**
  * vrb_links_post - post the work requests that wait
- * @ep: the endpoint, with tx_lock held and work requests waiting
+ * @ep: the endpoint, with tx.lock held and work requests waiting
  * @own: index of the first work request of the current post; VRB_LINKS if a
  *	part of that has been posted, or there is none
  *
@@ -140,13 +140,13 @@ fail:
  */
 int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 {
-	const unsigned int first = ep->first_link, nr = ep->nr_links;
+	const unsigned int first = ep->tx.first_link, nr = ep->tx.nr_links;
 	const struct ib_send_wr *bad = NULL;
 	struct ib_send_wr *next = NULL;
 	unsigned int i, ops = 0;
 	int err;
 
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
 	for (i = nr; i-- > first;) {
 		struct vrb_link *link = vrb_link(ep, i);
@@ -158,15 +158,15 @@ int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 	err = ib_post_send(ep->qp, next, &bad);
 	if (err)
 		return vrb_links_refused(ep, own, bad, err);
-	vrb_stat_add(&ep->stats.tx_wrs, ops);
-	ep->nr_links = 0;
-	ep->first_link = 0;
+	vrb_stat_add(&ep->tx.stats.wrs, ops);
+	ep->tx.nr_links = 0;
+	ep->tx.first_link = 0;
 	return 0;
 }
 
 /**
  * vrb_links_reg - register a region together with later work requests
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  * @wr: registration of the region
  *
  * Context: any.
@@ -175,15 +175,15 @@ int vrb_links_post(struct vrb_ep *ep, unsigned int own)
  */
 int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
 {
-	const unsigned int own = ep->nr_links;
+	const unsigned int own = ep->tx.nr_links;
 	struct vrb_link *link = vrb_link(ep, own);
 
 	if (own == VRB_LINKS)
 		return -ENOBUFS;
-	ep->nr_links++;
+	ep->tx.nr_links++;
 	link->op = NULL;
 	link->reg = *wr;
-	if (ep->nr_links == VRB_LINKS)
+	if (ep->tx.nr_links == VRB_LINKS)
 		return vrb_links_post(ep, own);
 	vrb_retry(&ep->retry);
 	return 0;
@@ -191,7 +191,7 @@ int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
 
 /**
  * vrb_links_flush_all - post waiting work requests, so that others can follow
- * @ep: the endpoint, with tx_lock held and work requests waiting
+ * @ep: the endpoint, with tx.lock held and work requests waiting
  *
  * Context: any.
  * Return: 0; -ENOBUFS if the device has no room for all of them now, and the
@@ -200,22 +200,22 @@ int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
 int vrb_links_flush_all(struct vrb_ep *ep)
 {
 	vrb_links_post(ep, VRB_LINKS);
-	if (ep->nr_links)
+	if (ep->tx.nr_links)
 		return -ENOBUFS;
-	return READ_ONCE(ep->dead) ? -ESHUTDOWN : 0;
+	return READ_ONCE(ep->end.err) ? -ESHUTDOWN : 0;
 }
 
 /**
  * vrb_links_drop - fail the work requests that wait
- * @ep: an endpoint that is being ended, with tx_lock held
+ * @ep: an endpoint that is being ended, with tx.lock held
  *
  * Context: any.
  */
 void vrb_links_drop(struct vrb_ep *ep)
 {
-	lockdep_assert_held(&ep->tx_lock);
+	lockdep_assert_held(&ep->tx.lock);
 
-	vrb_links_fail(ep, ep->first_link, IB_WC_WR_FLUSH_ERR);
+	vrb_links_fail(ep, ep->tx.first_link, IB_WC_WR_FLUSH_ERR);
 }
 
 /* Position in the memory of an operation, on both sides */
@@ -273,7 +273,7 @@ static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 static unsigned int vrb_wr_sges(const struct vrb_ep *ep,
 				const struct vrb_txop *op)
 {
-	return op->op == VRB_READ ? ep->read_sge : ep->send_sge;
+	return op->op == VRB_READ ? ep->limits.read_sge : ep->limits.send_sge;
 }
 
 /**
@@ -308,9 +308,9 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 		vrb_chain_next(&c, NULL, max, 0, &remote);
 	wrs = c.read_mrs ? 2 * parts : parts;
 	/* unsignaled ones free nothing until a completion, so leave half of the queue */
-	if (wrs > ep->sq_size / 2 || (c.read_mrs && parts > VRB_READ_MRS))
+	if (wrs > ep->limits.sq_size / 2 || (c.read_mrs && parts > VRB_READ_MRS))
 		return -EMSGSIZE;
-	/* half of sq_size fits into 16 bits */
+	/* half of limits.sq_size fits into 16 bits */
 	op->parts = parts;
 	op->wrs = wrs;
 	return 0;
@@ -363,7 +363,7 @@ static int vrb_wr_read(struct vrb_ep *ep, struct vrb_txop *op,
 
 /**
  * vrb_wr_post_atomic - post an atomic operation that fetches an element
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  * @op: VRB_ADD or VRB_SWAP
  * @post: operands, and the peer's memory
  *
@@ -403,7 +403,7 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 		wr.wr.send_flags |= IB_SEND_FENCE;
 	err = vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
-		vrb_stat_inc(&ep->stats.tx_wrs);
+		vrb_stat_inc(&ep->tx.stats.wrs);
 	return err;
 }
 
@@ -411,10 +411,10 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
 		       const struct fi_msg *msg, struct vrb_chain *c,
 		       unsigned int part)
 {
-	struct vrb_link *link = vrb_link(ep, ep->nr_links);
+	struct vrb_link *link = vrb_link(ep, ep->tx.nr_links);
 	bool last = part == op->parts - 1;
 
-	if (ep->nr_links == VRB_LINKS)
+	if (ep->tx.nr_links == VRB_LINKS)
 		return -ENOBUFS;
 	link->op = op;
 	link->reg.mr = NULL;
@@ -433,14 +433,14 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
 		if (err)
 			return err;
 	}
-	ep->nr_links++;
+	ep->tx.nr_links++;
 	return 0;
 }
 
 /**
  * vrb_wr_post_chain - post the work requests of an operation with any kind of
  * vector
- * @ep: the endpoint, with tx_lock held
+ * @ep: the endpoint, with tx.lock held
  * @op: the operation, counted by vrb_wr_count()
  * @msg: message as passed by the consumer
  * @post: the peer's memory
@@ -453,7 +453,7 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post)
 {
-	unsigned int i, own = ep->nr_links;
+	unsigned int i, own = ep->tx.nr_links;
 	struct vrb_chain c;
 	int err;
 
@@ -467,10 +467,10 @@ int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 	for (i = 0; i < op->parts && !op->status; i++) {
 		err = vrb_wr_link(ep, op, msg, &c, i);
 		if (err && own < VRB_LINKS)
-			ep->nr_links = own;
+			ep->tx.nr_links = own;
 		if (err)
 			goto refused;
-		if (ep->nr_links < VRB_LINKS &&
+		if (ep->tx.nr_links < VRB_LINKS &&
 		    (i < op->parts - 1 || op->flags & FI_MORE))
 			continue;
 		err = vrb_links_post(ep, own);
@@ -478,7 +478,7 @@ int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 			goto refused;
 		own = VRB_LINKS;
 	}
-	if (ep->nr_links)
+	if (ep->tx.nr_links)
 		vrb_retry(&ep->retry);
 	return 0;
 
@@ -488,7 +488,7 @@ refused:
 		return err;
 	}
 	op->status = IB_WC_GENERAL_ERR;
-	vrb_links_fail(ep, ep->first_link, IB_WC_GENERAL_ERR);
+	vrb_links_fail(ep, ep->tx.first_link, IB_WC_GENERAL_ERR);
 	vrb_ep_abort(ep, EIO);
 	return 0;
 }

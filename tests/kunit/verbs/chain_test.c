@@ -384,7 +384,7 @@ static void chain_shutdown_refused(struct kunit *test)
 
 static bool ch_inlines(const struct ct_pair *p)
 {
-	return vrb_ep(p->side[0].ep)->max_inline >= CH_LEN;
+	return vrb_ep(p->side[0].ep)->limits.max_inline >= CH_LEN;
 }
 
 /*
@@ -479,7 +479,7 @@ static void chain_map(struct kunit *test)
 	ch_receive(b, 1);
 	for (i = 0; i < CH_POOL; i++)
 		to[i] = ct_buf(p, CH_LEN);
-	wrs = ep->stats.tx_wrs;
+	wrs = ep->tx.stats.wrs;
 	local_bh_disable();
 	before = atomic_read(&ch->rings);
 	for (i = 0; i < CH_POOL; i++)
@@ -488,7 +488,7 @@ static void chain_map(struct kunit *test)
 	b->ret[0] = ch_tell(b);
 	KUNIT_EXPECT_EQ(test, atomic_read(&ch->rings), before + 1);
 	local_bh_enable();
-	KUNIT_EXPECT_EQ(test, ep->stats.tx_wrs, wrs + 1);
+	KUNIT_EXPECT_EQ(test, ep->tx.stats.wrs, wrs + 1);
 	ch_expect_all(b, 1);
 	for (i = 0; i < CH_POOL; i++)
 		ch_use(p, mr[i], to[i], i);

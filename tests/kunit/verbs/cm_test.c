@@ -760,12 +760,12 @@ static void cm_wrong_key_event(struct kunit *test)
 static void vc_leave(struct vrb_ep *ep, unsigned long time)
 {
 	struct rdma_cm_event ev = { .event = RDMA_CM_EVENT_DISCONNECTED };
-	struct rdma_cm_id *id = ep->id;
+	struct rdma_cm_id *id = ep->cm.id;
 
 	rdma_lock_handler(id);
 	preempt_disable();
 	id->event_handler(id, &ev);
-	WRITE_ONCE(ep->left, jiffies + time);
+	WRITE_ONCE(ep->cm.left, jiffies + time);
 	preempt_enable();
 	rdma_unlock_handler(id);
 	flush_delayed_work(&ep->work);

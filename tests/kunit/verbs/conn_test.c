@@ -84,10 +84,10 @@ static void conn_attributes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vc_set(ep, KOFI_OPT_READ_RESOURCES + 1, 1), -ENOPROTOOPT);
 	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
 	KUNIT_EXPECT_EQ(test, vc_set(ep, KOFI_OPT_READ_DEPTH, 1), -FI_EOPBADSTATE);
-	KUNIT_EXPECT_EQ(test, vrb_ep(ep)->initiator_depth, 2);
+	KUNIT_EXPECT_EQ(test, vrb_ep(ep)->limits.initiator_depth, 2);
 	/* the peer has what is left to it */
-	KUNIT_EXPECT_EQ(test, vrb_ep(p->side[1].ep)->responder_resources, 2);
-	KUNIT_EXPECT_EQ(test, vrb_ep(p->side[1].ep)->initiator_depth, 1);
+	KUNIT_EXPECT_EQ(test, vrb_ep(p->side[1].ep)->limits.responder_resources, 2);
+	KUNIT_EXPECT_EQ(test, vrb_ep(p->side[1].ep)->limits.initiator_depth, 1);
 	if (!vc_iwarp(p)) {
 		KUNIT_EXPECT_EQ(test, ib_query_qp(vrb_ep(ep)->qp, &attr, IB_QP_TIMEOUT, &init),
 				0);

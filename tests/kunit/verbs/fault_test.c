@@ -460,21 +460,21 @@ static void fault_probe(struct kunit *test)
 	local_bh_disable();
 	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[0], from[0], 0), 0);
 	/* behind the first one */
-	ep->idle.function(&ep->idle);
+	ep->tx.idle.function(&ep->tx.idle);
 	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[1], from[1], FI_MORE), 0);
 	if (waits)
-		KUNIT_EXPECT_TRUE(test, ep->tx_probing);
+		KUNIT_EXPECT_TRUE(test, ep->tx.probing);
 	/* the second waits until the third comes */
 	timer_delete(&ep->retry);
-	timer_delete(&ep->idle);
-	timer_delete(&ep->overdue);
+	timer_delete(&ep->tx.idle);
+	timer_delete(&ep->tx.overdue);
 	local_bh_enable();
 	for (i = 0; waits && i < 3; i++)
 		vf_receive(p, rx[i], to[i]);
-	KUNIT_EXPECT_EQ(test, ep->stats.tx_unsignaled, 2);
-	KUNIT_EXPECT_TRUE(test, ct_wait(p, !READ_ONCE(ep->tx_probing),
+	KUNIT_EXPECT_EQ(test, ep->tx.stats.unsignaled, 2);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, !READ_ONCE(ep->tx.probing),
 					CT_TIMEOUT_MS));
-	used = READ_ONCE(ep->sq_posted) - READ_ONCE(ep->sq_done);
+	used = READ_ONCE(ep->tx.posted) - READ_ONCE(ep->tx_done.wrs);
 	KUNIT_EXPECT_EQ(test, used, 1);
 	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[2], from[2], 0), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
@@ -851,7 +851,7 @@ static void vf_unreachable(struct ct_pair *p, int side)
 	struct rdma_cm_event ev = {
 		.event = RDMA_CM_EVENT_UNREACHABLE, .status = -ETIMEDOUT,
 	};
-	struct rdma_cm_id *id = vrb_ep(p->side[side].ep)->id;
+	struct rdma_cm_id *id = vrb_ep(p->side[side].ep)->cm.id;
 
 	rdma_lock_handler(id);
 	KUNIT_EXPECT_EQ(p->test, id->event_handler(id, &ev), 0);
