@@ -183,7 +183,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		ep->limits.initiator_depth = min(ep->limits.initiator_depth,
 						 conn->initiator_depth);
 	vrb_cm_step(&ep->base.obj, "connected", 0);
-	WRITE_ONCE(ep->cm.established, true);
+	WRITE_ONCE(ep->cm.state, VRB_CM_ESTABLISHED);
 	cancel_delayed_work(&ep->cm.watch);
 	vrb_mr_connected(ep);
 	if (ep->tun.keepalive_idle)
@@ -214,6 +214,13 @@ static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
 	vrb_cm_fail(ep, ECONNREFUSED, ev->status, data, len);
 }
 
+/* The connection manager waits for no answer. With the handler mutex held. */
+static void vrb_cm_answered(struct vrb_ep *ep)
+{
+	if (ep->cm.state == VRB_CM_ASKED)
+		WRITE_ONCE(ep->cm.state, VRB_CM_IDLE);
+}
+
 /* Send the connection request. On iWARP, this may take as long as TCP tries. */
 static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
@@ -222,10 +229,10 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 
 	vrb_cm_param(ep, &param);
 	vrb_rx_push(ep);
-	ep->cm.asked = true;
+	WRITE_ONCE(ep->cm.state, VRB_CM_ASKED);
 	err = rdma_connect_locked(id, &param);
 	if (err)
-		ep->cm.asked = false;
+		vrb_cm_answered(ep);
 	return err;
 }
 
@@ -241,7 +248,7 @@ void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
 	int err;
 
-	ep->cm.asked = false;
+	vrb_cm_answered(ep);
 	if (READ_ONCE(ep->end.err))
 		return;
 	err = vrb_cm_request(ep, id);
@@ -254,8 +261,8 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_REJECTED:
-		if (!READ_ONCE(ep->cm.established)) {
-			ep->cm.asked = false;
+		if (!vrb_cm_is_established(ep)) {
+			vrb_cm_answered(ep);
 			break;
 		}
 		fallthrough;
@@ -266,7 +273,7 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		ep->cm.asked = false;
+		vrb_cm_answered(ep);
 		break;
 	default:
 		break;
@@ -283,7 +290,7 @@ static bool vrb_cm_neighbour(const struct vrb_ep *ep,
 			     const struct rdma_cm_event *ev)
 {
 	return ev->event == RDMA_CM_EVENT_UNREACHABLE &&
-	       READ_ONCE(ep->cm.established) && !ep->base.info->handle;
+	       vrb_cm_is_established(ep) && !ep->base.info->handle;
 }
 
 static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
@@ -314,7 +321,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		 * The peer that accepted has closed before this side's last
 		 * message arrived.
 		 */
-		if (READ_ONCE(ep->cm.established))
+		if (vrb_cm_is_established(ep))
 			vrb_ep_abort(ep, ESHUTDOWN);
 		else
 			vrb_cm_rejected(ep, id, ev);
@@ -339,7 +346,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		break;
 	}
 	/* the passive side may miss the last message of the handshake */
-	if (err && READ_ONCE(ep->cm.established))
+	if (err && vrb_cm_is_established(ep))
 		vrb_ep_abort(ep, -err);
 	else if (err)
 		vrb_cm_fail(ep, -err, err, NULL, 0);
@@ -581,7 +588,7 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
 
-	if (READ_ONCE(ep->cm.established) && vrb_tx_finish(ep)) {
+	if (vrb_cm_is_established(ep) && vrb_tx_finish(ep)) {
 		queue_delayed_work(vrb_wq, &ep->cm.watch,
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
 		return 0;

@@ -51,7 +51,7 @@ static int vrb_ep_to_error(struct vrb_ep *ep)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	/* on iWARP this would wait for the answer to an attempt to connect */
-	if (!ep->end.stopped && (!ep->iwarp || READ_ONCE(ep->cm.established)))
+	if (!ep->end.stopped && (!ep->iwarp || vrb_cm_is_established(ep)))
 		rdma_disconnect(ep->cm.id);
 	if (!ep->end.stopped)
 		ep->end.stopped = jiffies ?: 1;

@@ -216,7 +216,8 @@ void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
 	struct vrb_linger *l = ep->cm.linger;
 
 	l->id = id;
-	ep->cm.asked = queue_work(vrb_connect_wq, &l->connect);
+	if (queue_work(vrb_connect_wq, &l->connect))
+		WRITE_ONCE(ep->cm.state, VRB_CM_ASKED);
 }
 
 /**
@@ -251,10 +252,11 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 	id->context = l;
 	id->event_handler = vrb_linger_event;
 	if (ep->iwarp) {
-		waits = ep->cm.asked;
+		waits = ep->cm.state == VRB_CM_ASKED;
 	} else {
 		/* without a queue pair, destroying the identifier notifies the peer */
-		waits = ep->cm.established && !ep->cm.left && !ep->dom->gone && !lost;
+		waits = vrb_cm_is_established(ep) && !ep->cm.left &&
+			!ep->dom->gone && !lost;
 		if (waits)
 			vrb_linger_keep(l);
 	}

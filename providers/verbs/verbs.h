@@ -612,6 +612,36 @@ struct vrb_ep_limits {
 };
 
 /**
+ * enum vrb_cm_state - state of a connection, as the connection manager reports it
+ * @VRB_CM_IDLE: no answer of the peer is awaited, and the connection has never
+ *	been established
+ * @VRB_CM_ASKED: the connection manager waits for the peer's answer, or iWARP's
+ *	work item is about to send the request
+ * @VRB_CM_ESTABLISHED: the connection has been established; it may have been
+ *	terminated since, see vrb_ep_cm.left and vrb_ep_end.err
+ *
+ * Each step is taken with the handler mutex of the identifier held:
+ *
+ * ==================  ==================  ===========================================
+ * from                to                  step
+ * ==================  ==================  ===========================================
+ * VRB_CM_IDLE         VRB_CM_ASKED        vrb_cm_request(), vrb_linger_connect()
+ * VRB_CM_ASKED        VRB_CM_IDLE         the peer's answer or its absence; a request
+ *                                         that was not sent: vrb_cm_answered()
+ * VRB_CM_IDLE         VRB_CM_ESTABLISHED  vrb_cm_established(); never for an endpoint
+ *                                         that has failed
+ * ==================  ==================  ===========================================
+ *
+ * The passive side never asks. A connection that has been established stays so,
+ * because an endpoint connects only once.
+ */
+enum vrb_cm_state {
+	VRB_CM_IDLE,
+	VRB_CM_ASKED,
+	VRB_CM_ESTABLISHED,
+};
+
+/**
  * struct vrb_ep_cm - connection of an endpoint
  * @mutex: serialises control calls and vrb_ep_end(); never taken by event
  *	handlers of the connection manager
@@ -619,10 +649,8 @@ struct vrb_ep_limits {
  *	request until vrb_linger_leave(); written under @mutex
  * @linger: takes over @id if that must outlive the endpoint; from enabling
  *	until vrb_linger_leave(); protected by @mutex
- * @asked: the connection manager waits for the peer's answer; protected by the
- *	handler mutex of @id
- * @established: the connection was established; written under the handler mutex
- *	of @id, read without it
+ * @state: enum vrb_cm_state; written under the handler mutex of @id, compared
+ *	with VRB_CM_ESTABLISHED without it
  * @left: jiffies when the connection manager reported that the peer had left,
  *	or 0; written under the handler mutex of @id
  * @watch: timeout for connecting; after a shutdown, for progress of outstanding
@@ -636,8 +664,7 @@ struct vrb_ep_cm {
 	struct mutex		mutex;	/* see above */
 	struct rdma_cm_id	*id;
 	struct vrb_linger	*linger;
-	bool			asked;
-	bool			established;
+	enum vrb_cm_state	state;
 	unsigned long		left;
 	struct delayed_work	watch;
 	union kofi_ip		local;
@@ -838,6 +865,12 @@ struct vrb_ep {
 static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
 {
 	return container_of(fid, struct vrb_ep, base.ep);
+}
+
+/* Test whether the connection has ever been established. Any context; no lock. */
+static inline bool vrb_cm_is_established(const struct vrb_ep *ep)
+{
+	return READ_ONCE(ep->cm.state) == VRB_CM_ESTABLISHED;
 }
 
 int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
