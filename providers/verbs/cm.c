@@ -377,7 +377,7 @@ void vrb_cm_watch(struct work_struct *work)
 					 cm.watch);
 	u32 left = READ_ONCE(ep->tx_done.wrs);
 
-	if (!READ_ONCE(ep->tx.closed)) {
+	if (vrb_tx_is_open(ep)) {
 		vrb_cm_fail(ep, ETIMEDOUT, -ETIMEDOUT, NULL, 0);
 	} else if (left == ep->tx.seen) {
 		vrb_ep_abort(ep, ECANCELED);

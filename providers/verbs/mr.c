@@ -388,7 +388,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 	begin = jiffies;
 	for (;;) {
 		spin_lock_irqsave(&ep->tx.lock, irq);
-		err = ep->tx.closed ? -ESHUTDOWN :
+		err = !vrb_tx_is_open(ep) ? -ESHUTDOWN :
 		      !behind && vrb_tx_outstanding(ep) ? -EAGAIN :
 		      vrb_mr_post_reg(mr, ep, true, false);
 		if (!err)
@@ -444,7 +444,7 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 		bool moved;
 
 		if ((mr->base.ep && mr->base.ep != &ep->base) ||
-		    READ_ONCE(ep->tx.closed) || READ_ONCE(ep->end.err))
+		    !vrb_tx_is_open(ep) || READ_ONCE(ep->end.err))
 			continue;
 		*ready = mr->base.ep || (!vrb_tx_outstanding(ep) &&
 					 completion_done(&ep->mr.reg_done));
@@ -707,7 +707,7 @@ void vrb_mr_connected(struct vrb_ep *ep)
 	int err;
 
 	mutex_lock(&dom->mr_mutex);
-	if (READ_ONCE(ep->tx.closed))
+	if (!vrb_tx_is_open(ep))
 		goto unlock;
 	list_add_tail(&ep->mr.node, &dom->mr_eps);
 	list_for_each_entry_safe(mr, next, &dom->mr_pending, pending) {

@@ -111,7 +111,7 @@ static int vrb_mr_may_post(struct vrb_ep *ep)
 {
 	lockdep_assert_held(&ep->tx.lock);
 
-	if (ep->tx.closed)
+	if (!vrb_tx_is_open(ep))
 		return -ESHUTDOWN;
 	return kofi_ep_tx_state(&ep->base);
 }
@@ -193,7 +193,7 @@ static int vrb_mr_pool_open_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
 	int err;
 
 	/* without @ib the connection is being terminated */
-	if (READ_ONCE(ep->tx.closed) || !mr->ib)
+	if (!vrb_tx_is_open(ep) || !mr->ib)
 		return -ESHUTDOWN;
 	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
 	if (err)

@@ -187,14 +187,14 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx.lock, irq);
-	first = !ep->tx.closed;
-	ep->tx.closed = true;
+	first = vrb_tx_is_open(ep);
+	vrb_tx_set_closed(ep);
 	if (op->posted && !op->status)
 		op->status = wc->status;
 	completes = op->posted && op->signaled && !op->read_mrs;
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	vrb_ep_failed(ep, wc, err);
-	/* vrb_tx_finish() will not do this, because it finds tx.closed set */
+	/* vrb_tx_finish() will not do this, because it finds tx.state changed */
 	if (first)
 		vrb_ep_abort(ep, err);
 	return completes;
@@ -252,10 +252,13 @@ static bool vrb_tx_post_last(struct vrb_ep *ep)
 {
 	int err = vrb_tx_post_nothing(ep, &ep->tx.last);
 
-	ep->tx.ending = err == -ENOMEM || err == -ENOBUFS;
-	if (ep->tx.ending)
+	if (err == -ENOMEM || err == -ENOBUFS) {
+		WRITE_ONCE(ep->tx.state, VRB_TX_ENDING);
 		vrb_retry(&ep->retry);
-	return !err || ep->tx.ending;
+		return true;
+	}
+	WRITE_ONCE(ep->tx.state, VRB_TX_CLOSED);
+	return !err;
 }
 
 /**
@@ -270,9 +273,9 @@ void vrb_tx_push(struct vrb_ep *ep)
 	bool ends = false;
 
 	spin_lock_irqsave(&ep->tx.lock, irq);
-	if (ep->tx.ending)
+	if (ep->tx.state == VRB_TX_ENDING)
 		ends = !vrb_tx_post_last(ep);
-	else if (!ep->tx.closed)
+	else if (vrb_tx_is_open(ep))
 		vrb_links_flush(ep);
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (ends)
@@ -310,10 +313,10 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	spin_lock_irqsave(&ep->tx.lock, irq);
 	waits = vrb_tx_outstanding(ep);
 	/* otherwise an earlier call has posted it, or the endpoint is ending */
-	if (!ep->tx.closed && waits)
+	if (vrb_tx_is_open(ep) && waits)
 		waits = vrb_tx_post_last(ep);
 	ep->tx.seen = READ_ONCE(ep->tx_done.wrs);
-	ep->tx.closed = true;
+	vrb_tx_set_closed(ep);
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	return waits;
 }
@@ -342,7 +345,7 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 /* Post a probe, and with it all waiting work requests. With tx.lock held. */
 static void vrb_tx_post_probe(struct vrb_ep *ep)
 {
-	if (ep->tx.closed || ep->tx.probing ||
+	if (!vrb_tx_is_open(ep) || ep->tx.probing ||
 	    vrb_tx_post_nothing(ep, &ep->tx.probe))
 		return;
 	ep->tx.probing = true;
@@ -381,7 +384,7 @@ void vrb_tx_overdue(struct timer_list *t)
 	if (ep->tx.unreported)
 		vrb_tx_post_probe(ep);
 	/* a probe is outstanding, or the queue had no room for another one */
-	if (ep->tx.unreported && !ep->tx.closed)
+	if (ep->tx.unreported && vrb_tx_is_open(ep))
 		mod_timer(t, jiffies + VRB_TX_OVERDUE);
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }
@@ -398,7 +401,7 @@ void vrb_tx_idle(struct timer_list *t)
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx.lock, irq);
-	if (!ep->tx.closed) {
+	if (vrb_tx_is_open(ep)) {
 		if (!vrb_tx_outstanding(ep) || ep->tx.unreported)
 			vrb_tx_post_probe(ep);
 		mod_timer(&ep->tx.idle,
@@ -624,7 +627,7 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	int err;
 
-	if (ep->tx.closed)
+	if (!vrb_tx_is_open(ep))
 		return -ESHUTDOWN;
 	if (!vrb_tx_room(ep, op->wrs))
 		return -EAGAIN;
@@ -670,7 +673,7 @@ static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
 again:
 	spin_lock_irqsave(&ep->tx.lock, irq);
 	op = vrb_tx_get(ep);
-	err = ep->tx.closed ? -ESHUTDOWN : -EAGAIN;
+	err = vrb_tx_is_open(ep) ? -EAGAIN : -ESHUTDOWN;
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 	if (!op)
 		return err;
@@ -790,7 +793,7 @@ static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 {
 	int err;
 
-	if (READ_ONCE(ep->tx.closed))
+	if (!vrb_tx_is_open(ep))
 		return -ESHUTDOWN;
 	/* the answer may need one of the deferred receives */
 	if (!list_empty(&ep->rxq.deferred))
@@ -905,7 +908,7 @@ void vrb_tx_close(struct vrb_ep *ep)
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx.lock, irq);
-	ep->tx.ending = false;
+	WRITE_ONCE(ep->tx.state, VRB_TX_CLOSED);
 	vrb_links_drop(ep);
 	spin_unlock_irqrestore(&ep->tx.lock, irq);
 }

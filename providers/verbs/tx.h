@@ -185,6 +185,15 @@ static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
 	       op->len >= PAGE_SIZE && !vrb_op_fetches(op->op);
 }
 
+/* Refuse transmits from now on. With tx.lock held. */
+static inline void vrb_tx_set_closed(struct vrb_ep *ep)
+{
+	lockdep_assert_held(&ep->tx.lock);
+
+	if (ep->tx.state == VRB_TX_OPEN)
+		WRITE_ONCE(ep->tx.state, VRB_TX_CLOSED);
+}
+
 int vrb_tx_refused(struct vrb_ep *ep, int err);
 ssize_t vrb_tx_accept_any(struct vrb_ep *ep, const struct fi_msg *msg,
 			  const struct vrb_post *post, u64 flags);
@@ -330,7 +339,8 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 /* Get a record if no work requests wait and the queue has room. With tx.lock held. */
 static __always_inline struct vrb_txop *vrb_tx_get_usual(struct vrb_ep *ep)
 {
-	if (unlikely(ep->tx.closed || ep->tx.nr_links || !vrb_tx_room(ep, 1)))
+	if (unlikely(ep->tx.state != VRB_TX_OPEN || ep->tx.nr_links ||
+		     !vrb_tx_room(ep, 1)))
 		return NULL;
 	return vrb_tx_get(ep);
 }
@@ -409,7 +419,7 @@ static __always_inline bool vrb_tx_post_mapped(struct vrb_ep *ep,
 
 	/* see vrb_domain_lost() */
 	rcu_read_lock();
-	if (unlikely(READ_ONCE(ep->tx.closed)))
+	if (unlikely(!vrb_tx_is_open(ep)))
 		goto unlock;
 	addr = vrb_map_seg(ep->dom, u->kv, dir);
 	if (unlikely(addr == DMA_MAPPING_ERROR))

@@ -705,12 +705,38 @@ struct vrb_tx_stats {
 };
 
 /**
+ * enum vrb_tx_state - state of the transmit side of an endpoint
+ * @VRB_TX_OPEN: transmits are accepted, if the state of the core's endpoint allows
+ *	them
+ * @VRB_TX_ENDING: transmits are refused, and vrb_ep_tx.last must be posted when
+ *	the device has room
+ * @VRB_TX_CLOSED: transmits are refused
+ *
+ * Each step is taken with vrb_ep_tx.lock held:
+ *
+ * =============  =============  ==================================================
+ * from           to             step
+ * =============  =============  ==================================================
+ * VRB_TX_OPEN    VRB_TX_ENDING  vrb_tx_finish(), if the device has no room
+ * VRB_TX_OPEN    VRB_TX_CLOSED  vrb_tx_finish(), vrb_tx_close(), or a failed work
+ *                               request: vrb_tx_set_closed()
+ * VRB_TX_ENDING  VRB_TX_CLOSED  vrb_tx_push(), if the device has accepted the work
+ *                               request or will never accept it; vrb_tx_close()
+ * =============  =============  ==================================================
+ */
+enum vrb_tx_state {
+	VRB_TX_OPEN,
+	VRB_TX_ENDING,
+	VRB_TX_CLOSED,
+};
+
+/**
  * struct vrb_ep_tx - transmit side of an endpoint, written by posts
  * @lock: makes the order of posts equal to the order of the device; protects
  *	the other members, struct vrb_ep_mr as described there, and
  *	vrb_ep.read_mrs; taken with interrupts disabled
- * @closed: transmits are refused; written under @lock, read without it
- * @ending: @last must be posted when the device has room
+ * @state: enum vrb_tx_state, in one byte; written under @lock, compared with
+ *	VRB_TX_OPEN without it: a post tests again under @lock
  * @probing: @probe is outstanding
  * @nr_links: number of elements of @links in use; 0: none is waiting
  * @first_link: index of the first waiting element of @links
@@ -734,8 +760,7 @@ struct vrb_tx_stats {
  */
 struct vrb_ep_tx {
 	spinlock_t		lock;	/* posts */
-	bool			closed;
-	bool			ending;
+	u8			state;
 	bool			probing;
 	unsigned int		nr_links;
 	unsigned int		first_link;
@@ -834,7 +859,7 @@ struct vrb_ep_tx_done {
  * Members written by posts and members written by completions, in each
  * direction, are on different cache lines, because two CPUs may write them. The
  * members from @dom to @limits, which each post reads, are on one cache line
- * that no post writes.
+ * without members that each post or completion writes.
  */
 struct vrb_ep {
 	struct kofi_ep		base;
@@ -942,6 +967,16 @@ void vrb_tx_push(struct vrb_ep *ep);
 void vrb_tx_overdue(struct timer_list *t);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep, bool drained);
+
+/*
+ * Test whether transmits are accepted. Any context; no lock. Posts that must not
+ * be lost test with tx.lock held.
+ */
+static inline bool vrb_tx_is_open(const struct vrb_ep *ep)
+{
+	return READ_ONCE(ep->tx.state) == VRB_TX_OPEN;
+}
+
 /* Test whether work requests of operations are outstanding. Any context; no lock. */
 static inline bool vrb_tx_outstanding(const struct vrb_ep *ep)
 {

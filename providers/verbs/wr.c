@@ -79,7 +79,7 @@ static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 	}
 	ep->tx.nr_links = 0;
 	ep->tx.first_link = 0;
-	WRITE_ONCE(ep->tx.closed, true);
+	vrb_tx_set_closed(ep);
 }
 
 /* Handle a list of which the device refused @bad with @err, and took all before it. */
