@@ -460,7 +460,7 @@ static int vrb_ep_enable(struct fid_ep *fid)
 close_cqs:
 	vrb_ep_close_cqs(ep);
 free_rx:
-	ep->srx = NULL;
+	WRITE_ONCE(ep->srx, NULL);
 	vrb_rxq_exit(&ep->rxq);
 free_tx:
 	vrb_tx_exit(ep);

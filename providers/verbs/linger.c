@@ -291,7 +291,10 @@ void vrb_linger_leave(struct vrb_ep *ep)
 	}
 	/* an attempt that has not started never will */
 	disable_work_sync(&l->connect);
-	/* the queue pair may outlive the endpoint */
+	/*
+	 * The queue pair may outlive the endpoint. Its driver reads the context
+	 * without a lock, and RCU keeps the endpoint for vrb_qp_event().
+	 */
 	if (ep->iwarp && ep->qp)
 		WRITE_ONCE(ep->qp->qp_context, NULL);
 	ep->qp = NULL;

@@ -467,7 +467,7 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 
 static void vrb_mr_unuse(struct vrb_ep *ep)
 {
-	/* after the last put, only the address is used */
+	/* a full barrier; after the last put, only the address is used */
 	if (atomic_dec_and_test(&ep->mr.users))
 		wake_up_var(&ep->mr.users);
 }
@@ -769,6 +769,7 @@ void vrb_mr_ep_init(struct vrb_ep *ep)
  */
 void vrb_mr_ep_exit(struct vrb_ep *ep)
 {
+	/* pairs with vrb_mr_unuse(): all its accesses, before the endpoint is freed */
 	wait_var_event(&ep->mr.users, !atomic_read_acquire(&ep->mr.users));
 }
 

@@ -29,9 +29,11 @@ struct vrb_read_mr {
  * into
  * @free: unused regions; protected by vrb_ep_tx.lock
  * @nr_free: number of unused regions; protected by vrb_ep_tx.lock
- * @nr: number of regions; grows under vrb_ep_cm.mutex and vrb_ep_tx.lock
+ * @nr: number of regions; grows under vrb_ep_cm.mutex and vrb_ep_tx.lock. After
+ *	enabling only vrb_read_mrs_grow() changes it, and reads it without the locks;
+ *	statistics do so, too
  * @want: number of regions that vrb_read_mrs_grow() is to reach; written under
- *	vrb_ep_tx.lock
+ *	vrb_ep_tx.lock, read without it: each change queues the work item again
  * @err: negative error that kept @nr below @want, or 0; protected by
  *	vrb_ep_tx.lock
  * @short_read: longest read that must not cross a page of the peer, in bytes;
@@ -40,7 +42,8 @@ struct vrb_read_mr {
  * @sg: @pages entries that describe memory to the device; protected by
  *	vrb_ep_tx.lock
  * @mem: VRB_READ_MRS elements, of which the first @nr have a region of the
- *	device
+ *	device. Fixed from enabling on; statistics read it without a lock at any
+ *	time
  */
 struct vrb_read_mrs {
 	struct vrb_read_mr	*free;
@@ -107,7 +110,9 @@ enum vrb_mr_state {
  * @ib: region of the device; NULL after deregistration; protected by
  *	vrb_domain.mr_mutex outside an open pool
  * @room: pages that @ib can hold
- * @key: current or last key; read without a lock
+ * @key: current or last key; written under vrb_ep_tx.lock for a region of a pool,
+ *	otherwise under vrb_domain.mr_mutex. vrb_mr_invalidated() reads it under RCU
+ *	without them, and kofi_mr_end() compares the key again
  * @node: entry of vrb_domain.mrs; protected by vrb_domain.mr_mutex
  * @pending: entry of vrb_domain.mr_pending; protected by vrb_domain.mr_mutex
  * @sg: the memory, cut into segments that can be mapped

@@ -115,7 +115,7 @@ int vrb_srx_attach(struct vrb_ep *ep)
 	else if (counted && srx->cq.direct)
 		err = -EOPNOTSUPP;
 	if (!err)
-		ep->srx = srx;
+		WRITE_ONCE(ep->srx, srx);
 	mutex_unlock(&srx->mutex);
 	memalloc_noio_restore(noio);
 	return err;

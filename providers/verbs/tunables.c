@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Module parameters, and options of objects that start with their values */
+/*
+ * Module parameters, and options of objects that start with their values. A write
+ * to sysfs changes a parameter at any time, and each new object reads it once,
+ * without a lock.
+ */
 #include <linux/module.h>
 
 #include "verbs.h"

@@ -55,8 +55,10 @@ struct vrb_post {
  * @seq: value of vrb_ep_tx.posted after the post
  * @op: enum vrb_op
  * @status: enum ib_wc_status of the first failure
- * @posted: the operation has been posted and has not completed. Cleared without
- *	a lock, so it is not one of the bits that follow.
+ * @posted: the operation has been posted and has not completed; set under
+ *	vrb_ep_tx.lock. A completion, which takes no lock, clears it, so it is not one
+ *	of the bits that follow. vrb_tx_flush() clears it under the lock after the last
+ *	completion
  * @signaled: the last work request is signaled; set before the device gets it.
  *	Otherwise the operation is on a list of unsignaled operations until it
  *	completes.

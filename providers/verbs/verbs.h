@@ -170,23 +170,27 @@ struct vrb_dev {
  * @needs_map: mappings must be undone, or are counted
  * @lkey: key of all local memory
  * @max_inline: bytes of the longest inline work request, as far as known; read
- *	and written without a lock
+ *	and written without a lock, because endpoints that are enabled concurrently
+ *	share no lock. An old value costs an attempt that the device refuses
  * @atomic: the device has atomic operations
  * @mr_atomic: regions are opened to atomic operations, as the consumer asked;
- *	cleared without a lock when the device refuses that right
+ *	cleared by xchg() when the device refuses that right. Posts of all endpoints
+ *	read it without a lock: an old value costs a registration that the device
+ *	refuses
  * @regions: the device has memory registration work requests, and messages that
  *	invalidate a region
  * @gone: the device has been removed, or is being removed; written under
- *	vrb_dev.mutex, read without a lock
+ *	vrb_dev.mutex. Read also under vrb_ep_cm.mutex or @mr_mutex alone: the
+ *	removal takes these later, and finds the objects made with the old value
  * @lingering: iWARP: queue pairs of closed endpoints that wait for an attempt
- *	to connect to finish
+ *	to connect to finish; atomic, because the endpoints share no lock
  * @mr_mutex: protects the members from @mrs to @mr_pending, and changes of
  *	@mr_keys; see mr.c
  * @mrs: regions that have a region of the device; protected by @mr_mutex
  * @mr_eps: endpoints on which regions can be registered; protected by @mr_mutex
  * @mr_pending: regions that wait to be registered; protected by @mr_mutex
  * @mr_keys: regions by key, without the 8 bits that change; changed under
- *	@mr_mutex, read under RCU
+ *	@mr_mutex. Read under RCU, because handlers of completions cannot sleep
  * @maps: number of mapped segments, for vrb_map_check()
  * @map_sum: checksum of the addresses and lengths of mapped segments, for
  *	vrb_map_check()
@@ -327,7 +331,8 @@ struct vrb_block {
  * @lock: protects @free; taken with interrupts disabled
  * @free: unused blocks; protected by @lock
  * @mem: array of all blocks; NULL if the endpoint has no operations with long
- *	vectors
+ *	vectors. Fixed from enabling on; statistics read it without a lock at any
+ *	time
  */
 struct vrb_blocks {
 	spinlock_t		lock;	/* free */
@@ -516,7 +521,9 @@ struct vrb_rxq;
  * @context: context of the consumer, returned in the completion
  * @flags: flags of the post
  * @seq: value of vrb_rxq.posts at the post
- * @posted: the device owns the receive
+ * @posted: the device owns the receive; set under vrb_rxq.lock. A completion,
+ *	which takes no lock, clears it. vrb_rxq_flush() clears it under the lock
+ *	after the last completion
  * @next: entry of a list of unused records
  * @deferred: entry of vrb_rxq.deferred, or of the list of receives to be
  *	flushed
@@ -548,17 +555,20 @@ struct vrb_rxop {
  * @sge: segments of a work request
  * @one_max: longest segment for the fast path, see vrb_one_max()
  * @deferred: receives that follow all posted ones, and that the device has not
- *	taken yet; protected by @lock
+ *	taken yet; protected by @lock. Transmits test without the lock whether it is
+ *	empty: they follow only receives with a post that has returned
  * @lock: protects @deferred and the members from @closed to @waited; taken with
  *	interrupts disabled
- * @closed: receives are refused; written under @lock, read without it
+ * @closed: receives are refused; written under @lock. Posts read it without the
+ *	lock before they map memory, and again under the lock
  * @posts: free-running counter of posts; protected by @lock
  * @nr_held: receives on @deferred that wait because of FI_MORE; protected by
  *	@lock
  * @ops: records; protected by @lock
- * @waited: statistics: receives that waited for the queue pair; protected by
- *	@lock
- * @ended: records of completed receives; lockless list
+ * @waited: number of receives that waited for the queue pair; written under
+ *	@lock. Statistics read it without the lock: any recent value will do
+ * @ended: records of completed receives; lockless list, so that completions do
+ *	not contend with posts for @lock
  */
 struct vrb_rxq {
 	struct kofi_ep		*base;
@@ -590,9 +600,9 @@ struct vrb_rxq {
  *	fixed from enabling on
  * @send_sge: segments of a send or write work request; fixed from enabling on
  * @read_sge: segments of a read work request; fixed from enabling on
- * @max_inline: bytes of the longest inline work request; read and written
- *	without a lock: a post that reads an old value is refused by the device,
- *	and retries with a copy
+ * @max_inline: bytes of the longest inline work request. Posts read and write it
+ *	without a lock, because they fill records before they take vrb_ep_tx.lock.
+ *	If the device refuses a post with an old value, the post retries with a copy
  * @initiator_depth: outstanding reads the peer allows; fixed once connected
  * @responder_resources: incoming reads the device can serve at a time; fixed
  *	once connected
@@ -646,13 +656,19 @@ enum vrb_cm_state {
  * @mutex: serialises control calls and vrb_ep_end(); never taken by event
  *	handlers of the connection manager
  * @id: identifier of the connection manager, from enabling or the connection
- *	request until vrb_linger_leave(); written under @mutex
+ *	request until vrb_linger_leave(); written under @mutex. The handler of the
+ *	queue pair's events cannot sleep, so it reads @id without @mutex; before
+ *	@id is destroyed, the handler has returned
  * @linger: takes over @id if that must outlive the endpoint; from enabling
  *	until vrb_linger_leave(); protected by @mutex
- * @state: enum vrb_cm_state; written under the handler mutex of @id, compared
- *	with VRB_CM_ESTABLISHED without it
+ * @state: enum vrb_cm_state; written under the handler mutex of @id. Control
+ *	calls compare it with VRB_CM_ESTABLISHED without that mutex, for which
+ *	they would wait while a handler runs. They see an old value only if the
+ *	call might as well have come earlier
  * @left: jiffies when the connection manager reported that the peer had left,
- *	or 0; written under the handler mutex of @id
+ *	or 0; written under the handler mutex of @id. vrb_ep_work() reads it without
+ *	that mutex: if the endpoint fails for that report, the work item is queued
+ *	after the change
  * @watch: timeout for connecting; after a shutdown, for progress of outstanding
  *	transmits
  * @local: local address; protected by @mutex
@@ -675,12 +691,18 @@ struct vrb_ep_cm {
 
 /**
  * struct vrb_ep_end - termination of an endpoint
- * @err: positive error code of the failure, or 0; set once, without a lock
- * @done: vrb_ep_end() has run; written under vrb_ep_cm.mutex
+ * @err: positive error code of the failure, or 0; set once, by cmpxchg(). Any
+ *	context may fail an endpoint, also with locks held, so no lock protects it.
+ *	A control call that misses it holds vrb_ep_cm.mutex: so vrb_ep_end()
+ *	terminates the connection after the call
+ * @done: vrb_ep_end() has begun; written under vrb_ep_cm.mutex. Work items read
+ *	it without the mutex, because vrb_ep_end() may hold that and wait for memory
  * @stopped: jiffies when the queue pair was moved to IB_QPS_ERR, or 0;
  *	protected by vrb_ep_cm.mutex
  * @refused: jiffies when the device reported that it refuses a request of the
- *	peer, or 0; set once, without a lock
+ *	peer, or 0; set once, by cmpxchg(), because the handler of the device's events
+ *	cannot sleep. vrb_ep_work() reads it without a lock: if the endpoint fails
+ *	for that report, the work item is queued after the change
  */
 struct vrb_ep_end {
 	int			err;
@@ -691,11 +713,14 @@ struct vrb_ep_end {
 
 /**
  * struct vrb_tx_stats - statistics of transmits in addition to the core's
- * @wrs: operations' work requests in the send queue; protected by vrb_ep_tx.lock
- * @unsignaled: unsignaled operations; protected by vrb_ep_tx.lock
- * @inlined: inline work requests; protected by vrb_ep_tx.lock
+ * @wrs: operations' work requests in the send queue; written under
+ *	vrb_ep_tx.lock
+ * @unsignaled: unsignaled operations; written under vrb_ep_tx.lock
+ * @inlined: inline work requests; written under vrb_ep_tx.lock
  * @full: posts that found no unused record, or a full send queue; counted
- *	without a lock, so that concurrent posts may count once
+ *	without a lock, because two concurrent posts may count as one
+ *
+ * All are read without a lock, since any recent value will do.
  */
 struct vrb_tx_stats {
 	unsigned long		wrs;
@@ -735,12 +760,15 @@ enum vrb_tx_state {
  * @lock: makes the order of posts equal to the order of the device; protects
  *	the other members, struct vrb_ep_mr as described there, and
  *	vrb_ep.read_mrs; taken with interrupts disabled
- * @state: enum vrb_tx_state, in one byte; written under @lock, compared with
- *	VRB_TX_OPEN without it: a post tests again under @lock
+ * @state: enum vrb_tx_state, in one byte; written under @lock. Posts compare it
+ *	with VRB_TX_OPEN without the lock before they map memory, and again under
+ *	the lock
  * @probing: @probe is outstanding
  * @nr_links: number of elements of @links in use; 0: none is waiting
  * @first_link: index of the first waiting element of @links
- * @posted: free-running counter of posted work requests of operations
+ * @posted: free-running counter of posted work requests of operations; written
+ *	under @lock. vrb_tx_outstanding() reads it without the lock where a later post
+ *	does not matter
  * @limit: highest value that @posted may reach, as last computed from
  *	vrb_ep_tx_done.wrs and vrb_ep_limits.sq_size
  * @unreported: number of unsignaled operations since the last signaled one
@@ -799,7 +827,9 @@ struct vrb_ep_tx {
  *	protected by vrb_ep_tx.lock
  * @reg_done: completed unless a registration outside a pool is outstanding
  * @node: entry of vrb_domain.mr_eps; protected by vrb_domain.mr_mutex
- * @users: number of regions that are being registered on the endpoint
+ * @users: number of regions that are being registered on the endpoint; atomic,
+ *	because the last of these users must not touch the endpoint after its
+ *	decrement
  */
 struct vrb_ep_mr {
 	struct list_head	posted;
@@ -819,9 +849,11 @@ struct vrb_ep_mr {
  * struct vrb_ep_tx_done - transmit side of an endpoint, written by completions
  * @ended: records of completed transmits; lockless list
  * @wrs: free-running counter of completed work requests of operations; compared
- *	with vrb_ep_tx.posted
+ *	with vrb_ep_tx.posted, and read without a lock: an old value shows less
+ *	room, or no progress, until the next check
  *
- * Only the context that handles the device's completions writes it; see
+ * Completions take no lock, so that they do not contend with posts. Only the
+ * context that handles the device's completions writes these members; see
  * vrb_tx_give_back().
  */
 struct vrb_ep_tx_done {
@@ -838,7 +870,8 @@ struct vrb_ep_tx_done {
  * @iwarp: the port speaks iWARP; fixed from enabling on
  * @limits: limits that posts read
  * @srx: shared receive context that supplies the receives, from enabling on;
- *	NULL: none
+ *	NULL: none. Written under vrb_ep_cm.mutex. vrb_srx_drain() compares it without
+ *	that mutex with a closed context, to which no endpoint can attach
  * @dom_node: entry of vrb_domain.eps; protected by vrb_dev.mutex
  * @cm: connection
  * @end: termination
