@@ -8,7 +8,7 @@
  * The registration is posted ahead of later work requests, without waiting and
  * mostly unsignaled: the peer cannot invalidate the region before, and the
  * local invalidation comes later. With FI_MORE the registration is posted in
- * one list with later work requests (wr.c). The region is fenced when the
+ * one list with later work requests (tx_wr.c). The region is fenced when the
  * invalidation has completed, or when the peer's message has invalidated it.
  *
  * Each registration takes a slot in the send queue until a later work request

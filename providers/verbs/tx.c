@@ -6,7 +6,7 @@
  *
  * An operation has a record with its mapped memory until it completes. It
  * becomes one work request or, if a read or write has too many segments on
- * either side, a chain (wr.c). Work requests are built on the stack, because
+ * either side, a chain (tx_wr.c). Work requests are built on the stack, because
  * the device copies them. tx.lock makes the order of posts equal to the order
  * of the device, and keeps a chain together. Common operations take a fast path
  * (tx.h).

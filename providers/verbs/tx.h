@@ -4,7 +4,7 @@
  *
  * The fast path takes operations with one segment in the kernel's linear mapping
  * and one segment of the peer's memory. The flags must be common ones, and the
- * send queue must have room. It is inlined into each kind of post (tx.c, rma.c),
+ * send queue must have room. It is inlined into each kind of post (tx.c, rma_post.c),
  * so that the compiler removes tests of the kind. vrb_tx_accept_any() takes all
  * other operations, and those that the fast path could not post.
  */

@@ -458,7 +458,7 @@ static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* ----------------------------------------------------------------- recs.c */
+/* --------------------------------------------------------------- record.c */
 
 /**
  * struct vrb_recs - records of operations
@@ -1018,11 +1018,11 @@ static inline bool vrb_tx_outstanding(const struct vrb_ep *ep)
 
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 
-/* ------------------------------------------------------------------ rma.c */
+/* ------------------------------------------------------------- rma_post.c */
 
 extern const struct fi_ops_rma vrb_rma_ops;
 
-/* --------------------------------------------------------------- atomic.c */
+/* ---------------------------------------------------------- atomic_post.c */
 
 extern const struct fi_ops_atomic vrb_atomic_ops;
 

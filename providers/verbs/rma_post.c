@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Reads and writes of a peer's memory; tx.h and tx.c do the rest. */
+/* Posts of reads and writes of a peer's memory; tx.h and tx.c do the rest. */
 #include "tx.h"
 
 static __always_inline bool vrb_rma_usual(struct fid_ep *fid,

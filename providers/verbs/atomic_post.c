@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Atomic operations that devices support: on one element of 64 bits.
+ * Posts of atomic operations that devices support: on one element of 64 bits.
  *
  * FI_SUM is the device's fetch-and-add. FI_ATOMIC_READ is a fetch-and-add of 0,
  * so that both are atomic with respect to all others. FI_CSWAP is the device's
