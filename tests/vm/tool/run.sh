@@ -395,16 +395,18 @@ step blk-json volume
 
 # --- dynamic debug: a line for each step and refusal, with the number of the object
 
-debug() {	# FLAGS
-	for module in kofi kofi_sock; do
-		echo "module $module $1" >/proc/dynamic_debug/control || return
+debug() {	# FLAGS MODULE...
+	flags=$1
+	shift
+	for module in "$@"; do
+		echo "module $module $flags" >/proc/dynamic_debug/control || return
 	done
 }
 lines() { dmesg -c | sed -n 's/.*\] \(kofi[a-z_]*: .*\)/\1/p'; }
-exchange() {
-	kofi pingpong -I 5 &
+exchange() {	# OPTION...
+	kofi pingpong -I 5 "$@" &
 	server=$!
-	retry listens_in env && kofi pingpong -I 5 127.0.0.1 && wait $server
+	retry listens_in env && kofi pingpong -I 5 "$@" 127.0.0.1 && wait $server
 }
 # The port is that of the pingpong which waits for its client.
 taken() {
@@ -418,7 +420,7 @@ taken() {
 	return $rc
 }
 debugged() {
-	load kofi_blk kofi_blkt && debug +p && dmesg -c >/dev/null && exchange && taken &&
+	load kofi_blk kofi_blkt && debug +p kofi kofi_sock && dmesg -c >/dev/null && exchange && taken &&
 		expect_fail kofi info -p sock --caps FI_HMEM &&
 		expect_fail kofi blk map 127.0.0.1 vol0 && lines >/tmp/t/lines || return
 	cat /tmp/t/lines
@@ -435,10 +437,30 @@ debugged() {
 		grep -qx "$line" /tmp/t/lines || { echo "no line: $line"; return 1; }
 	done
 }
-silent() { debug -p && exchange && [ -z "$(lines)" ]; }
+silent() { debug -p kofi kofi_sock && exchange && [ -z "$(lines)" ]; }
+rdm() { exchange -e rdm -p 'sock;ofi_rxm'; }
+rdm_lines() {	# each step of a connection, with the address of the peer
+	lines >>/tmp/t/lines
+	for line in 'connect: 0' 'accept: 0' 'connected: 0' 'end: [0-9]*'; do
+		grep -qx "kofi_rxm: object [0-9]*: 127[.]0[.]0[.]1:[0-9]*: $line" /tmp/t/lines ||
+			return
+	done
+}
+rdm_debugged() {
+	load kofi_rxm && debug +p kofi_rxm && dmesg -c >/dev/null && rdm && : >/tmp/t/lines || return
+	retry rdm_lines
+	rc=$?
+	cat /tmp/t/lines
+	return $rc
+}
+rdm_silent() {
+	debug -p kofi_rxm && dmesg -c >/dev/null && rdm && unload kofi_rxm && [ -z "$(lines)" ]
+}
 if [ -e /proc/dynamic_debug/control ]; then
 	step debug debugged
 	step debug-off silent
+	step debug-rxm rdm_debugged
+	step debug-rxm-off rdm_silent
 	rmmod kofi_blk kofi_blkt
 else
 	skip debug "this kernel has no dynamic debug"
