@@ -101,7 +101,8 @@ install-dev:
 
 install-doc:
 	mkdir -p $(PAGES)
-	cp -r README.md Documentation/*.rst Documentation/guide Documentation/pictures $(PAGES)
+	cp -r README.md Documentation/*.rst Documentation/guide Documentation/performance \
+		Documentation/pictures $(PAGES)
 
 # A server for mounts of kofi_9p.
 9pd:
