@@ -102,7 +102,7 @@ install-dev:
 install-doc:
 	mkdir -p $(PAGES)
 	cp -r README.md Documentation/*.rst Documentation/guide Documentation/performance \
-		Documentation/pictures $(PAGES)
+		Documentation/pictures Documentation/testing $(PAGES)
 
 # A server for mounts of kofi_9p.
 9pd:

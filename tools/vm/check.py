@@ -361,6 +361,7 @@ CHECKS = [
     ("docs-trouble", lambda: docs("trouble"), None, 2),
     ("docs-tables", lambda: docs("tables"), None, 2),
     ("docs-performance", lambda: docs("performance"), None, 2),
+    ("docs-testing", lambda: docs("testing"), None, 2),
     ("docs-features", lambda: noted("features"), None, 2),
     ("docs-prose", lambda: noted("prose"), None, 2),
 ]

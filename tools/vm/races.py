@@ -5,6 +5,11 @@ A copy of the sources gets one fault after the other, each of which needs two CP
 or a softirq at a bad moment, and one suite runs on uml-smp. The suite has to fail, or
 the kernel to complain. A race need not happen each time, so the suite has several
 tries; a run is ended as soon as the first case fails or the kernel complains.
+
+Two suites need both CPUs at the same moment. In kofi_cntr.cntr_crowd_test two tasks
+on two CPUs pass a gate before each addition. In kofi_ep.ep_refuse_test the task that
+came first in a round waits a little longer in the next. Its stores go to many cache
+lines of the other CPU, so a store is still pending while a later load is done.
 """
 
 import os
