@@ -425,19 +425,23 @@ def dots_panel(x, y, wide, labels, title, series, names):
 
 
 def svg(title, desc, wide, high, names, body):
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
-           f'width="{wide}" height="{high}" role="img" aria-labelledby="title desc">',
-           "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->",
-           f"<!-- {NOTE} -->",
-           f'<title id="title">{escape(title)}</title>',
-           f'<desc id="desc">{escape(desc)}</desc>', f"<style>{STYLE}</style>",
-           f'<rect class="paper" width="{wide}" height="{high}"/>']
-    x = 20
+    x, head = 20, []
     for n, name in enumerate(names):
-        out += [mark(n, x, 20), text(x + 9, 24, name)]
+        head += [mark(n, x, 20), text(x + 9, 24, name)]
         x += 26 + 7 * len(name)
-    out.append(text(20, 42, "speed of kOFI / speed of the baseline; above 1 kOFI is faster"))
-    return "\n".join(out + body + ["</svg>"]) + "\n"
+    words = "speed of kOFI / speed of the baseline; above 1 kOFI is faster"
+    head.append(text(20, 42, words))
+    # the head may be wider than a single panel
+    wide = max(wide, x, 20 + 7 * len(words))
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
+        f'width="{wide}" height="{high}" role="img" aria-labelledby="title desc">',
+        "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->",
+        f"<!-- {NOTE} -->",
+        f'<title id="title">{escape(title)}</title>',
+        f'<desc id="desc">{escape(desc)}</desc>', f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{wide}" height="{high}"/>',
+        *head, *body, "</svg>"]) + "\n"
 
 
 def described(title, panels, names):
