@@ -200,17 +200,24 @@ const char *kblkt_allowed_key(const struct kblkt_volume *v, const char *identity
  * kblkt_allowed - whether a volume's list admits a client
  * @v: the volume
  * @sa: address of the client
- * @identity: name that the client has proven; empty without authentication
+ * @identity: name that the client states or has proven; empty without authentication
+ * @key: description of the key by which the client has proven @identity; NULL before the
+ *	proof
  *
  * Context: holds kblkt_lock.
+ * Return: true if the list admits the client. A list with another key of the identity does
+ * not admit a client that has proven itself by @key.
  */
 bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa,
-		   const char *identity)
+		   const char *identity, const char *key)
 {
+	const char *listed;
 	unsigned int i;
 
-	if (*identity)
-		return kblkt_allowed_key(v, identity);
+	if (*identity) {
+		listed = kblkt_allowed_key(v, identity);
+		return listed && (!key || !strcmp(listed, key));
+	}
 	for (i = 0; i < v->allow.nr; i++)
 		if (kblkt_in_net(&v->allow.nets[i], sa))
 			return true;
@@ -315,7 +322,7 @@ struct kblkt_volume *kblkt_find(const struct kblkt_port *p, const char *name,
 			continue;
 		if (!kblkt_link(p, v))
 			*why = "volume not linked to the port";
-		else if (!kblkt_allowed(v, sa, identity))
+		else if (!kblkt_allowed(v, sa, identity, NULL))
 			*why = *identity ? "identity not in the volume's list" :
 			       v->allow.nr_ids ? "no authentication" :
 			       "address not in the volume's list";

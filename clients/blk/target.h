@@ -327,6 +327,8 @@ struct kblkt_notes {
  * @host: name that the client gave for its machine; may be empty
  * @identity: name that the client has proven; empty without authentication; set together
  *	with @volume
+ * @key: description of the key that has proven @identity; empty without authentication; set
+ *	together with @volume
  * @hello: private data of the connection request
  * @accept: private data of the acceptance
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
@@ -364,6 +366,7 @@ struct kblkt_conn {
 	struct kblk_session	session;
 	char			host[KBLK_HOST_LEN + 1];
 	char			identity[KBLK_IDENTITY_LEN + 1];
+	char			key[KBLK_TEXT];
 	struct kblk_hello	hello;
 	struct kblk_accept	accept;
 	u32			features;
@@ -408,7 +411,7 @@ void kblkt_stable_set(const uuid_t *uuid, const __le64 *list, unsigned int nr);
 ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page);
 int kblkt_allow_parse(char *text, struct kblkt_allow *a);
 bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa,
-		   const char *identity);
+		   const char *identity, const char *key);
 const char *kblkt_allowed_key(const struct kblkt_volume *v, const char *identity);
 bool kblkt_same_addr(const struct sockaddr_storage *a,
 		     const struct sockaddr_storage *b);

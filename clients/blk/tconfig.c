@@ -229,10 +229,13 @@ static ssize_t kblkt_volume_allow_show(struct config_item *item, char *page)
 static bool kblkt_denied(const struct kblkt_conn *c)
 {
 	return !kblkt_allowed(c->volume, (const struct sockaddr *)&c->peer,
-			      c->identity);
+			      c->identity, c->key);
 }
 
-/* All entries at a time. A client that is not among them any longer is fenced. */
+/*
+ * All entries at a time. A client that is not among them any longer is fenced, and so is one
+ * whose identity has another key now.
+ */
 static ssize_t kblkt_volume_allow_store(struct config_item *item,
 					const char *page, size_t len)
 {

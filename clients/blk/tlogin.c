@@ -50,7 +50,7 @@ struct kblkt_wants {
  * @rounds: messages that have been received
  * @wants: request of the client
  * @script: transcript for the proofs, from the challenge to the welcome; otherwise NULL
- * @key: description of the key that the client has proven
+ * @key: description of the key that the client has proven; empty without authentication
  * @request: the client's message
  * @challenge: the target's challenge
  * @answer: the target's last message
@@ -177,12 +177,13 @@ static bool kblkt_good_host(const char *host)
  * Check a login, and assign the connection to its volume. The volume waits for its
  * connections before it is disabled. Returns 0, or the reason to refuse the login.
  */
-static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
-				    const struct kblkt_wants *w,
-				    const char **why)
+static enum kblk_reason kblkt_admit(struct kblkt_login *l)
 {
+	const struct kblkt_wants *w = &l->wants;
 	unsigned int queues = le16_to_cpu(w->session.queues);
 	static const u8 any[sizeof(w->uuid)];
+	struct kblkt_conn *c = l->conn;
+	const struct sockaddr *peer = (const struct sockaddr *)&c->peer;
 	enum kblk_reason reason;
 	struct kblkt_volume *v;
 
@@ -193,14 +194,18 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 	/* the port is being disabled */
 	if (!c->port->pep)
 		return KBLK_REASON_ACCESS;
-	v = kblkt_find(c->port, w->volume, (const struct sockaddr *)&c->peer,
-		       w->identity, why);
+	v = kblkt_find(c->port, w->volume, peer, w->identity, &l->why);
 	if (!v)
 		return KBLK_REASON_ACCESS;
+	/* the list has changed since kblkt_find_key() */
+	if (!kblkt_allowed(v, peer, w->identity, l->key)) {
+		l->why = "the identity has another key now";
+		return KBLK_REASON_ACCESS;
+	}
 	if (memcmp(w->uuid, any, sizeof(any)) &&
 	    memcmp(w->uuid, v->welcome.uuid, sizeof(w->uuid)))
 		return KBLK_REASON_UUID;
-	reason = kblkt_check_others(c, v, w, why);
+	reason = kblkt_check_others(c, v, w, &l->why);
 	if (reason)
 		return reason;
 	if (v->conns >= READ_ONCE(v->max_conns))
@@ -208,6 +213,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 	c->session = w->session;
 	strscpy(c->host, w->host);
 	strscpy(c->identity, w->identity);
+	strscpy(c->key, l->key);
 	c->volume = v;
 	v->conns++;
 	if (kblkt_queues(v, &c->session) == 1)
@@ -351,7 +357,7 @@ static enum kblk_reason kblkt_login_enter(struct kblkt_login *l)
 	int err;
 
 	mutex_lock(&kblkt_lock);
-	reason = kblkt_admit(c, &l->wants, &l->why);
+	reason = kblkt_admit(l);
 	mutex_unlock(&kblkt_lock);
 	if (reason)
 		return reason;

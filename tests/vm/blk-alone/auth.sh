@@ -58,7 +58,7 @@ authenticated() {	# PROVIDER
 		expect_fail map refused auth "$1" $words && unmap refused || return
 	done
 	logged_now "key kofi:none for .* cannot be used" && no_secret "$1" || return
-	revoked "$1" && fenced && unmap m && volume_gone auth &&
+	revoked "$1" && fenced "$1" && unmap m && volume_gone auth &&
 		unlink_key kofi_blk kofi:host1 && unlink_key kofi_blk kofi:wrong &&
 		unlink_key kofi_blkt kofi:host1
 }
@@ -77,11 +77,21 @@ revoked() {	# PROVIDER
 		direct /dev/zero "$disk"
 }
 
-# An identity that the list lacks is fenced, wherever it is.
+# An identity that the list lacks is fenced, wherever it is. So is one that the list has with
+# another key. A list with the same key changes nothing.
 fenced() {
-	echo id:host2=kofi:host2 >$TARGET/volumes/auth/allow && state m connecting &&
+	list=$TARGET/volumes/auth/allow
+	echo id:host2=kofi:host2 >$list && state m connecting &&
 		[ "$(stat_of auth connections)" = 0 ] &&
-		echo id:host1=kofi:host1 >$TARGET/volumes/auth/allow && retry state m live
+		echo id:host1=kofi:host1 >$list && retry state m live || return
+	dmesg -c >/dev/null
+	echo id:host2=kofi:host2,id:host1=kofi:host1 >$list && direct /dev/zero "$disk" &&
+		state m live && ! logged_now "connection lost" || return
+	echo id:host1=kofi:new >$list && [ "$(stat_of auth connections)" = 0 ] &&
+		retry state m connecting && retry target_refused "no valid key for the identity" &&
+		add_key kofi_blkt kofi:new "$1" && retry state m live &&
+		direct /dev/zero "$disk" && unlink_key kofi_blkt kofi:new &&
+		echo id:host1=kofi:host1 >$list && retry state m live
 }
 
 # Exclusive mode compares identities, not names that hosts state.
