@@ -48,8 +48,9 @@ struct kblkt_login;
 /*
  * Only the login changes the phase, in the work item of the connection's queue.
  *
- * KBLKT_LOGS_IN: there is no volume, and no memory for commands. KBLKT_SERVES: the
- * client has been welcomed.
+ * KBLKT_LOGS_IN: the client may have been admitted to a volume, but no command is served.
+ * KBLKT_SERVES: all proofs are made, receives for commands are posted, and the welcome is
+ * sent next.
  */
 enum kblkt_phase {
 	KBLKT_LOGS_IN,

@@ -364,15 +364,16 @@ static enum kblk_reason kblkt_login_enter(struct kblkt_login *l)
 	err = kblkt_io_alloc(c);
 	if (err)
 		goto fail;
-	err = kblkt_io_start(c);
-	if (err)
-		goto fail;
-	c->notes.at = l->wants.notes;
 	kblkt_welcome(l);
 	if (l->script)
 		reason = kblkt_welcome_proof(l);
 	if (reason)
 		return reason;
+	/* no command is received for a client that the last proof refuses */
+	err = kblkt_io_start(c);
+	if (err)
+		goto fail;
+	c->notes.at = l->wants.notes;
 	mutex_lock(&kblkt_lock);
 	c->phase = KBLKT_SERVES;
 	mutex_unlock(&kblkt_lock);
