@@ -166,7 +166,7 @@ static inline int kblk_prove(struct crypto_shash *tfm, struct key *keyring,
  * Root can view, search and change it.
  *
  * Context: process, may sleep.
- * Return: the keyring, to be released by key_put(), or an error pointer.
+ * Return: the keyring, to be released by kblk_keyring_free(), or an error pointer.
  */
 static inline struct key *kblk_keyring(const char *name)
 {
@@ -174,6 +174,22 @@ static inline struct key *kblk_keyring(const char *name)
 			     (KEY_POS_ALL | KEY_USR_ALL) &
 			     ~(KEY_POS_SETATTR | KEY_USR_SETATTR),
 			     KEY_ALLOC_NOT_IN_QUOTA, NULL, NULL);
+}
+
+/**
+ * kblk_keyring_free - undo kblk_keyring()
+ * @ring: the keyring
+ *
+ * Keys and keyring go, also if another keyring has a link to @ring. Otherwise the link would
+ * keep them, and a later load of the module would make a second keyring of this name.
+ *
+ * Context: process, may sleep.
+ */
+static inline void kblk_keyring_free(struct key *ring)
+{
+	keyring_clear(ring);
+	key_invalidate(ring);
+	key_put(ring);
 }
 
 /**

@@ -363,7 +363,7 @@ static int __init kblk_init(void)
 	err = configfs_register_subsystem(&kblk_subsystem);
 	if (!err)
 		return 0;
-	key_put(kblk_keys);
+	kblk_keyring_free(kblk_keys);
 destroy:
 	destroy_workqueue(kblk_wq);
 	return err;
@@ -374,7 +374,7 @@ static void __exit kblk_exit(void)
 	configfs_unregister_subsystem(&kblk_subsystem);
 	kblk_disk_wait();
 	destroy_workqueue(kblk_wq);
-	key_put(kblk_keys);
+	kblk_keyring_free(kblk_keys);
 	/* the context that freed the last disk may still run code of this module */
 	synchronize_rcu_tasks();
 }

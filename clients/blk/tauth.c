@@ -33,7 +33,7 @@ int kblkt_auth_init(void)
 void kblkt_auth_exit(void)
 {
 	crypto_free_shash(kblkt_hmac);
-	key_put(kblkt_keys);
+	kblk_keyring_free(kblkt_keys);
 }
 
 /**

@@ -72,7 +72,7 @@ static void auth_exit(struct kunit *test)
 		return;
 	crypto_free_shash(f->tfm);
 	if (!IS_ERR(f->ring))
-		key_put(f->ring);
+		kblk_keyring_free(f->ring);
 }
 
 /* Append the message, but for the last @less bytes. */
@@ -260,6 +260,36 @@ static void auth_keys(struct kunit *test)
 	key_ref_put(key);
 }
 
+static int auth_find(struct key *ring)
+{
+	key_ref_t key = keyring_search(make_key_ref(ring, true), &key_type_logon,
+				       "kofi:linked", true);
+
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	key_ref_put(key);
+	return 0;
+}
+
+/* A link to the keyring, as root makes to possess the keys, keeps neither it nor its keys. */
+static void auth_keyring_linked(struct kunit *test)
+{
+	struct auth_fixture *f = test->priv;
+	struct key *outer = kblk_keyring(".kofi_blk_outer");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(outer));
+	key_ref_put(auth_key(test, "logon", "kofi:linked", 32));
+	KUNIT_EXPECT_EQ(test, 0, key_link(outer, f->ring));
+	KUNIT_EXPECT_EQ(test, 0, auth_find(outer));
+	/* the test's own reference, which auth_exit() puts */
+	key_get(f->ring);
+	kblk_keyring_free(f->ring);
+	KUNIT_EXPECT_NE(test, 0, auth_find(outer));
+	KUNIT_EXPECT_NE(test, 0, auth_find(f->ring));
+	KUNIT_EXPECT_NE(test, 0, key_validate(f->ring));
+	kblk_keyring_free(outer);
+}
+
 static void auth_script_full(struct kunit *test)
 {
 	struct auth_fixture *f = test->priv;
@@ -333,6 +363,7 @@ static struct kunit_case clients_auth_cases[] = {
 	KUNIT_CASE(auth_each_byte),
 	KUNIT_CASE(auth_key_forgotten),
 	KUNIT_CASE(auth_keys),
+	KUNIT_CASE(auth_keyring_linked),
 	KUNIT_CASE(auth_script_full),
 	KUNIT_CASE(auth_field_lengths),
 	{}

@@ -13,6 +13,7 @@ add_key() {	# MODULE DESCRIPTION NAME [TYPE]: its number is in /tmp/id.MODULE.DE
 
 # Root possesses the keys below its user keyring, and can revoke and replace them.
 possess() { keyctl link %:.kofi_blk @u && keyctl link %:.kofi_blkt @u; }
+no_keyring() { ! grep "keyring *\.kofi_blk" /proc/keys; }
 revoke_key() { keyctl revoke "$(cat "/tmp/id.$1.$2")"; }
 unlink_key() { keyctl unlink "$(cat "/tmp/id.$1.$2")" "%:.$1"; }
 

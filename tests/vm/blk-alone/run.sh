@@ -639,4 +639,5 @@ step tool-too by_tool_too
 step misuse misused
 step target-gone target_gone
 step rmmod modules_gone
+step keyrings-gone retry no_keyring
 step nothing-left retry no_objects
