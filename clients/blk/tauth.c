@@ -3,6 +3,7 @@
  * Proofs of logins at the target: the keyring of its keys, and the transformation that all
  * logins share.
  */
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 
 #include "auth.h"
@@ -48,18 +49,24 @@ void kblkt_auth_exit(void)
 int kblkt_auth_use(void)
 {
 	struct crypto_shash *hmac;
-	int err = 0;
+	bool ready;
 
 	mutex_lock(&kblkt_hmac_lock);
-	if (!kblkt_hmac) {
-		hmac = crypto_alloc_shash(KBLK_HMAC, 0, 0);
-		if (IS_ERR(hmac))
-			err = PTR_ERR(hmac);
-		else
-			kblkt_hmac = hmac;
-	}
+	ready = kblkt_hmac;
 	mutex_unlock(&kblkt_hmac_lock);
-	return err;
+	if (ready)
+		return 0;
+	/* it may load a module, and logins wait for the lock */
+	hmac = crypto_alloc_shash(KBLK_HMAC, 0, 0);
+	if (IS_ERR(hmac))
+		return PTR_ERR(hmac);
+	mutex_lock(&kblkt_hmac_lock);
+	if (!kblkt_hmac)
+		swap(kblkt_hmac, hmac);
+	mutex_unlock(&kblkt_hmac_lock);
+	/* NULL, unless another writer was faster */
+	crypto_free_shash(hmac);
+	return 0;
 }
 
 /**
