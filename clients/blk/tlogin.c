@@ -76,16 +76,19 @@ struct kblkt_login {
 
 /* -------------------------------------------------------------- access control */
 
-static bool kblkt_same_session(const struct kblk_session *a,
-			       const struct kblk_session *b)
+/* Each identity has its own sessions: equal numbers of two identities are two sessions. */
+static bool kblkt_same_session(const struct kblkt_conn *c,
+			       const struct kblk_session *s,
+			       const char *identity)
 {
-	return !memcmp(a->session, b->session, sizeof(a->session));
+	return !memcmp(c->session.session, s->session, sizeof(s->session)) &&
+	       !strcmp(c->identity, identity);
 }
 
 /*
  * Close connections of earlier attempts of the session, and refuse this one until they are
- * gone. The number of a session is no secret. So another identity cannot close the session,
- * and without authentication neither can another address.
+ * gone. The number of a session is no secret. So without authentication another address
+ * cannot close the session.
  */
 static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 					    const struct kblkt_conn *o,
@@ -95,10 +98,6 @@ static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 	const struct kblk_session *s = &w->session;
 	s32 age = le32_to_cpu(s->attempt) - le32_to_cpu(o->session.attempt);
 
-	if (strcmp(w->identity, o->identity)) {
-		*why = "another identity has the session";
-		return KBLK_REASON_BUSY;
-	}
 	if (!*w->identity && !kblkt_same_addr(&c->peer, &o->peer)) {
 		*why = "another address has the session";
 		return KBLK_REASON_BUSY;
@@ -132,7 +131,7 @@ static enum kblk_reason kblkt_check_others(const struct kblkt_conn *c,
 		reason = 0;
 		if (o->volume != v)
 			continue;
-		if (kblkt_same_session(&o->session, &w->session))
+		if (kblkt_same_session(o, &w->session, w->identity))
 			reason = kblkt_check_session(c, o, w, why);
 		else if (v->exclusive && !kblkt_same_host(o, w))
 			reason = KBLK_REASON_EXCLUSIVE;
@@ -142,15 +141,15 @@ static enum kblk_reason kblkt_check_others(const struct kblkt_conn *c,
 	return ret;
 }
 
-/* Connections of a session, with kblkt_lock held */
-static unsigned int kblkt_queues(const struct kblkt_volume *v,
-				 const struct kblk_session *s)
+/* Connections of the session of @c, with kblkt_lock held */
+static unsigned int kblkt_queues(const struct kblkt_conn *c)
 {
-	const struct kblkt_conn *c;
+	const struct kblkt_conn *o;
 	unsigned int n = 0;
 
-	list_for_each_entry(c, &kblkt_conns, node)
-		n += c->volume == v && kblkt_same_session(&c->session, s);
+	list_for_each_entry(o, &kblkt_conns, node)
+		n += o->volume == c->volume &&
+		     kblkt_same_session(o, &c->session, c->identity);
 	return n;
 }
 
@@ -216,7 +215,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_login *l)
 	strscpy(c->key, l->key);
 	c->volume = v;
 	v->conns++;
-	if (kblkt_queues(v, &c->session) == 1)
+	if (kblkt_queues(c) == 1)
 		kblkt_log(c, "logged in to");
 	return 0;
 }
@@ -230,7 +229,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_login *l)
 void kblkt_logout(struct kblkt_conn *c)
 {
 	c->volume->conns--;
-	if (!kblkt_queues(c->volume, &c->session))
+	if (!kblkt_queues(c))
 		kblkt_log(c, "logged out of");
 }
 
@@ -244,7 +243,7 @@ static ssize_t kblkt_client_show(const struct kblkt_conn *c, char *page,
 
 	list_for_each_entry(o, &kblkt_conns, node) {
 		if (o->volume != c->volume ||
-		    !kblkt_same_session(&o->session, &c->session))
+		    !kblkt_same_session(o, &c->session, c->identity))
 			continue;
 		if (!queues++ && o != c)
 			return 0;

@@ -3,7 +3,7 @@
  * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
  *
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
- *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit SESSION [IDENTITY KEYFILE]
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit|apart SESSION [IDENTITY KEYFILE]
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME auth IDENTITY KEYFILE EXCHANGES SEED
  *	kofi-blk-peer tcp ADDRESS PORT VOLUME reset COMMANDS
  *
@@ -16,13 +16,15 @@
  * the script compares. The same seed gives the same commands. With "takeover" it logs
  * in to another client's session, and expects that it is busy. With "inherit" it does so
  * from the session's own address: when an attempt has ended the session, a later one may
- * be welcome. With "auth" it makes that many exchanges of proofs that are wrong in one way,
- * none of which may be welcome, and right ones in between, which must be: they check the
- * target's proof. IDENTITY and KEYFILE authenticate the other two, too.
+ * be welcome. With "apart" the first attempt has to be welcome: IDENTITY is another one, so
+ * the session is another one, too. With "auth" it makes that many exchanges of proofs that
+ * are wrong in one way, none of which may be welcome, and right ones in between, which must
+ * be: they check the target's proof. IDENTITY and KEYFILE authenticate the others, too.
  * With "reset" it sends writes of 4 KiB, the last one to the first block of the volume,
  * says "sent", waits for a line of input, and resets its connection.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -1062,7 +1064,7 @@ static bool auth_log_in(void)
 }
 
 /* @id: 16 hexadecimal digits. One of three attempts is later than the client's. */
-static int take_over(const char *id, bool own)
+static int take_over(const char *id, unsigned int first)
 {
 	uint64_t number = htobe64(strtoull(id, NULL, 16));
 	struct kblk_hello h = right_hello();
@@ -1081,8 +1083,10 @@ static int take_over(const char *id, bool own)
 		len = add_field(local.request, KBLK_FIELD_VOLUME, volume,
 				strlen(volume));
 		welcome = auth.identity ? auth_log_in() : log_in(len);
-		if (own && welcome && i)
+		if (welcome && i >= first)
 			break;
+		if (!first)
+			die("an own session: reason %u", last_reason);
 		expect_reason(welcome, KBLK_REASON_BUSY, "another client's session");
 	}
 	hang_up();
@@ -1156,9 +1160,11 @@ int main(int argc, char **argv)
 	volume = argv[4];
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");
-	if (!strcmp(argv[5], "takeover") || !strcmp(argv[5], "inherit")) {
+	if (!strcmp(argv[5], "takeover") || !strcmp(argv[5], "inherit") ||
+	    !strcmp(argv[5], "apart")) {
 		open_all(argv[1], argv[2], argv[3]);
-		return take_over(argv[6], *argv[5] == 'i');
+		/* the first attempt that may be welcome */
+		return take_over(argv[6], *argv[5] == 't' ? UINT_MAX : *argv[5] == 'i');
 	}
 	if (!strcmp(argv[5], "reset")) {
 		open_all(argv[1], argv[2], argv[3]);
