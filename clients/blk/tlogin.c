@@ -305,20 +305,38 @@ static void kblkt_refuse(struct kblkt_login *l, enum kblk_reason reason)
 		       sizeof(value));
 }
 
+/* Reason of a refusal for the log, if the target cannot compute a proof */
+static const char *kblkt_no_proof(const struct kblkt_login *l, int err)
+{
+	switch (err) {
+	case -ENOKEY:
+	case -EKEYREVOKED:
+	case -EKEYEXPIRED:
+		return "no valid key for the identity";
+	case -ERANGE:
+		return "the key of the identity has a wrong length";
+	}
+	pr_err_ratelimited("kofi_blkt: %pISc: cannot compute a proof: error %d\n",
+			   &l->conn->peer, err);
+	return "the target cannot compute a proof";
+}
+
 /* Append the target's proof to the welcome, which covers all of the login. */
 static enum kblk_reason kblkt_welcome_proof(struct kblkt_login *l)
 {
 	struct kblk_login_head *head = (void *)l->answer;
 	u8 mac[KBLK_PROOF_LEN] = {};
 	size_t len;
+	int err;
 
 	kblk_add_field(head, KBLK_FIELD_PROOF | KBLK_FIELD_MUST, mac,
 		       sizeof(mac));
 	len = le16_to_cpu(head->len) - sizeof(mac);
 	if (kblk_script_add(l->script, head, len))
 		return KBLK_REASON_FAILED;
-	if (kblkt_auth_prove(l->key, l->script, KBLK_ROLE_TARGET, mac)) {
-		l->why = "no valid key for the identity";
+	err = kblkt_auth_prove(l->key, l->script, KBLK_ROLE_TARGET, mac);
+	if (err) {
+		l->why = kblkt_no_proof(l, err);
 		return KBLK_REASON_ACCESS;
 	}
 	memcpy(l->answer + len, mac, sizeof(mac));
@@ -482,7 +500,7 @@ static enum kblk_reason kblkt_login_proof(struct kblkt_login *l, size_t len)
 	err = kblkt_auth_prove(found ? l->key : NULL, l->script,
 			       KBLK_ROLE_CLIENT, mac);
 	if (found && err)
-		l->why = "no valid key for the identity";
+		l->why = kblkt_no_proof(l, err);
 	if (!err && crypto_memneq(mac, proof, sizeof(mac))) {
 		l->why = "the client does not prove its identity";
 		err = -EKEYREJECTED;

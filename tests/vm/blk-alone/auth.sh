@@ -49,6 +49,10 @@ authenticated() {	# PROVIDER
 		target_refused "identity not in the volume's list" || return
 	refused "access denied" auth "$1" identity=host2 key=kofi:wrong &&
 		target_refused "no valid key for the identity" || return
+	head -c 31 /tmp/key.other >/tmp/key.short && add_key kofi_blkt kofi:host2 short &&
+		refused "access denied" auth "$1" identity=host2 key=kofi:wrong &&
+		target_refused "the key of the identity has a wrong length" &&
+		unlink_key kofi_blkt kofi:host2 || return
 	refused "access denied" none "$1" identity=host1 key=kofi:host1 &&
 		target_refused "unknown volume" || return
 	# a list of addresses has no key, so the target cannot prove itself
