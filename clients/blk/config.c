@@ -86,6 +86,19 @@ static ssize_t kblk_##name##_store(struct config_item *item,		\
 			       k->opt.name, KBLK_TEXT, page, len);	\
 }
 
+/* As in the access list of a target */
+#define KBLK_STORE_NAME(name)						\
+static ssize_t kblk_##name##_store(struct config_item *item,		\
+				   const char *page, size_t len)	\
+{									\
+	struct kblk_item *k = kblk_item(item);				\
+									\
+	if (!kblk_good_name(page, strcspn(page, "\n")))			\
+		return -EINVAL;						\
+	return kblk_store_text(&k->lock, (const void **)&k->disk,	\
+			       k->opt.name, KBLK_TEXT, page, len);	\
+}
+
 #define KBLK_STORE_NUMBER(name, min, max)				\
 static ssize_t kblk_##name##_store(struct config_item *item,		\
 				   const char *page, size_t len)	\
@@ -110,11 +123,11 @@ CONFIGFS_ATTR(kblk_, provider);
 KBLK_STORE_TEXT(host)
 KBLK_SHOW(host, "%s")
 CONFIGFS_ATTR(kblk_, host);
-KBLK_STORE_TEXT(identity)
+KBLK_STORE_NAME(identity)
 KBLK_SHOW(identity, "%s")
 CONFIGFS_ATTR(kblk_, identity);
 /* The description of the key; the key itself is in the keyring. */
-KBLK_STORE_TEXT(key)
+KBLK_STORE_NAME(key)
 KBLK_SHOW(key, "%s")
 CONFIGFS_ATTR(kblk_, key);
 

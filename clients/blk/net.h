@@ -6,6 +6,7 @@
 #ifndef _KOFI_BLK_NET_H
 #define _KOFI_BLK_NET_H
 
+#include <linux/ctype.h>
 #include <linux/kofi/kofi.h>
 #include <linux/kstrtox.h>
 #include <linux/minmax.h>
@@ -132,6 +133,22 @@ static inline ssize_t kblk_store_text(struct mutex *lock,
 	}
 	mutex_unlock(lock);
 	return ret;
+}
+
+/**
+ * kblk_good_name - check an identity, or the description of a key
+ * @name: the name, which is logged, and is listed as NAME=DESCRIPTION,...
+ * @len: bytes of @name
+ */
+static inline bool kblk_good_name(const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!isascii(name[i]) || !isgraph(name[i]) || name[i] == '=' ||
+		    name[i] == ',')
+			return false;
+	return len && len <= KBLK_IDENTITY_LEN;
 }
 
 static inline const char *kblk_reason_text(unsigned int reason)

@@ -9,7 +9,6 @@
  * A volume without a list admits no client, and a port without a link to a volume does
  * not reach it. kblkt_lock protects lists and links, which change at any time.
  */
-#include <linux/ctype.h>
 #include <linux/inet.h>
 #include <linux/ipv6.h>
 #include <linux/nsproxy.h>
@@ -92,17 +91,6 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 	return n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
 }
 
-/* Words that are logged and listed */
-static bool kblkt_word(const char *word, size_t room)
-{
-	const char *s;
-
-	for (s = word; *s; s++)
-		if (!isascii(*s) || !isgraph(*s) || *s == '=')
-			return false;
-	return s > word && s < word + room;
-}
-
 /* NAME=DESCRIPTION; each name once */
 static int kblkt_parse_id(char *name, struct kblkt_allow *a)
 {
@@ -113,8 +101,8 @@ static int kblkt_parse_id(char *name, struct kblkt_allow *a)
 	if (!key)
 		return -EINVAL;
 	*key++ = '\0';
-	if (!kblkt_word(name, sizeof(id->name)) ||
-	    !kblkt_word(key, sizeof(id->key)))
+	if (!kblk_good_name(name, strlen(name)) ||
+	    !kblk_good_name(key, strlen(key)))
 		return -EINVAL;
 	for (i = 0; i < a->nr_ids; i++)
 		if (!strcmp(a->ids[i].name, name))

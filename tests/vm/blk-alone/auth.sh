@@ -116,6 +116,20 @@ exclusive_identity() {	# PROVIDER
 	done
 }
 
+# Words of a mapping are those that a list can have.
+identity_words() {
+	dir=$CLIENT/words
+	mkdir "$dir" || return
+	for attr in identity key; do
+		for word in "" a=b a,b "a b" "$(printf 'a\303\244')" "$(printf 'a\177')" "$x63"0; do
+			! echo "$word" 2>/dev/null >"$dir/$attr" || return
+		done
+		[ -z "$(cat "$dir/$attr")" ] && echo "$x63" >"$dir/$attr" &&
+			[ "$(cat "$dir/$attr")" = "$x63" ] || return
+	done
+	rmdir "$dir"
+}
+
 # Lists have addresses or identities, and each identity once.
 identity_lists() {
 	dir=$TARGET/volumes/ids
@@ -130,7 +144,7 @@ identity_lists() {
 	for n in $(seq 2 16); do list=$list,id:a$n=k; done
 	echo "$list" >"$dir/allow" && [ "$(grep -c . "$dir/allow")" = 16 ] &&
 		! echo "$list,id:a17=k" 2>/dev/null >"$dir/allow" &&
-		[ "$(grep -c . "$dir/allow")" = 16 ] && rmdir "$dir"
+		[ "$(grep -c . "$dir/allow")" = 16 ] && rmdir "$dir" && identity_words
 }
 
 # The commands of Documentation/security.rst; each side has its own description of the key
