@@ -255,10 +255,13 @@ static int blk_resize(const struct options *o, char **words)
 
 /* ------------------------------------------------------------------- client */
 
-static const char *blk_map_error(int err)
+static const char *blk_map_error(const struct options *o, int err)
 {
 	switch (-err) {
 	case EACCES:
+		if (o->key)
+			return "the target has no volume of this name for this identity, "
+			       "or another key for it";
 		return "the target has no volume of this name for this machine";
 	case ENOKEY:
 	case EKEYEXPIRED:
@@ -329,7 +332,7 @@ static int blk_map(const struct options *o, char **words)
 	why = blk_text(err);
 	if (!err) {
 		err = blk_set(CLIENT, name, "enable", "1");
-		why = blk_map_error(err);
+		why = blk_map_error(o, err);
 	}
 	if (err) {
 		blk_rmdir(CLIENT, name);

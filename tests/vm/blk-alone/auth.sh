@@ -149,20 +149,25 @@ identity_lists() {
 
 # The commands of Documentation/security.rst; each side has its own description of the key
 auth_by_tool() {
-	backing prove 8 && dd if=/dev/urandom of=/tmp/key.tool bs=32 count=1 status=none &&
-		add_key kofi_blkt kofi:tool tool && add_key kofi_blk kofi:mine tool || return
+	backing prove 8 && new_key other &&
+		(umask 077 && head -c 32 /dev/urandom >/tmp/key.tool) &&
+		[ "$(stat -c %a /tmp/key.tool)" = 600 ] && add_key kofi_blkt kofi:tool tool &&
+		add_key kofi_blk kofi:mine tool && add_key kofi_blk kofi:wrong other || return
 	says "" 0 kofi blk export "$(cat /tmp/prove.dev)" --name prove --listen 127.0.0.1 \
 		--port 4425 --allow id:tool=kofi:tool || return
 	says "for this machine" 1 kofi blk map 127.0.0.1 prove --port 4425 &&
+		says "for this identity, or another key for it" 1 kofi blk map 127.0.0.1 \
+			prove --port 4425 --identity tool --key kofi:wrong &&
 		says "no valid key of this description" 1 kofi blk map 127.0.0.1 prove \
 			--port 4425 --identity tool --key kofi:none &&
 		says /dev/kofiblk 0 kofi blk map 127.0.0.1 prove --port 4425 --identity tool \
 			--key kofi:mine &&
 		says " identity=tool key=kofi:mine" 0 kofi blk list || return
 	says "" 0 kofi blk save /tmp/auth.conf && grep -qx "allow = id:tool=kofi:tool" /tmp/auth.conf &&
-		says "" 0 kofi blk allow prove none && retry state prove@127.0.0.1 connecting &&
+		says "" 0 kofi blk allow prove id:other=kofi:other &&
+		retry state prove@127.0.0.1 connecting &&
 		says "" 0 kofi blk restore /tmp/auth.conf && retry state prove@127.0.0.1 live &&
 		says "" 0 kofi blk unmap prove@127.0.0.1 && says "" 0 kofi blk unexport prove &&
-		keyctl unlink %logon:kofi:tool %:.kofi_blkt &&
-		keyctl unlink %logon:kofi:mine %:.kofi_blk
+		unlink_key kofi_blkt kofi:tool && unlink_key kofi_blk kofi:mine &&
+		unlink_key kofi_blk kofi:wrong
 }
