@@ -3,10 +3,11 @@
  * Proofs of a login, for client and target: the transcript that a proof covers, the key
  * from a keyring, and the HMAC. proto.h describes the proofs.
  *
- * Each module has a keyring of its own. Root adds keys of type "logon" or "user" to it, by
- * any description. A key is searched when a proof is made. So a key that has been revoked,
- * has expired or has been unlinked makes no further proof. No key outlives the function
- * that makes the proof.
+ * Each module has a keyring of its own. Root adds keys of type "logon" or "user" to it. A
+ * description of type "logon" contains a colon. If both types have the description, the key of
+ * type "logon" is found, also if it has expired or has been revoked. A key is searched when
+ * a proof is made. So a key that has been revoked, has expired or has been unlinked makes no
+ * further proof. No key outlives the function that makes the proof.
  */
 #ifndef _KOFI_BLK_AUTH_H
 #define _KOFI_BLK_AUTH_H
@@ -153,7 +154,10 @@ static inline int kblk_prove(struct crypto_shash *tfm, struct key *keyring,
 	memset(key, 0, sizeof(key));
 	if (description)
 		ret = kblk_key_read(keyring, description, key);
-	/* without a key it takes the same time: a peer must not learn which names exist */
+	/*
+	 * Without a key, too: a peer must not learn from the answer which names exist. The
+	 * time of the search still differs.
+	 */
 	err = kblk_hmac(tfm, key, ret > 0 ? ret : KBLK_KEY_MIN, s, role, mac);
 	memzero_explicit(key, sizeof(key));
 	return ret < 0 ? ret : err;
