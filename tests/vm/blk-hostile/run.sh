@@ -234,6 +234,8 @@ auth_target() {	# PROVIDER EXCHANGES
 	refusals=0
 	until map proofs any "$1" port=$port identity=host1 key=kofi:host1 2>/dev/null; do
 		refusals=$((refusals + 1))
+		# the target makes no more of them
+		[ $refusals -gt "$2" ] && return 1
 		gone $target && cat /tmp/target.auth && return 1
 	done
 	echo "$refusals wrong exchanges of a target are refused"
