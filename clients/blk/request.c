@@ -549,12 +549,13 @@ static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 	if (kblk_in_progress(r)) {
 		pr_info_ratelimited("kofi_blk: %s: the target is still working: command %u, sector %llu, %u bytes\n",
 				    d->gd->disk_name, r->cmd.op,
-				    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
+				    le64_to_cpu(r->cmd.sector),
+				    le32_to_cpu(r->cmd.len));
 		return BLK_EH_RESET_TIMER;
 	}
 	pr_warn_ratelimited("kofi_blk: %s: no answer for %u s: command %u, sector %llu, %u bytes\n",
 			    d->gd->disk_name, d->set.timeout / HZ, r->cmd.op,
-			    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
+			    le64_to_cpu(r->cmd.sector), le32_to_cpu(r->cmd.len));
 	WRITE_ONCE(d->timed_out, true);
 	kblk_lost(d);
 	return BLK_EH_RESET_TIMER;

@@ -121,7 +121,7 @@ slow_flush() {	# PROVIDER
 	took=$(($(cut -d. -f1 /proc/uptime) - began))
 	dmesg >/tmp/dmesg
 	cat /tmp/dmesg
-	[ $took -ge 4 ] && grep -q "the target is still working" /tmp/dmesg &&
+	[ $took -ge 4 ] && grep -q "the target is still working: .*, sector 0, 0 bytes" /tmp/dmesg &&
 		! grep "connection lost" /tmp/dmesg && unmap m && volume_gone late &&
 		dmsetup remove late && losetup -d "$dev"
 }
