@@ -24,6 +24,7 @@
 #include <linux/errseq.h>
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
+#include <linux/ratelimit.h>
 #include <linux/socket.h>
 #include <linux/uuid.h>
 #include <linux/wait.h>
@@ -39,6 +40,7 @@
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
 #define KBLKT_TELL	(5 * HZ)	/* time for notes that all data is stable */
 #define KBLKT_WATCH	(HZ / 2)	/* between two checks of connections */
+#define KBLKT_LOG_BURST	20	/* log lines about logins in five seconds */
 #define KBLKT_LONG	24	/* log2 of bytes: larger commands would be answered too late */
 
 struct kblk_script;
@@ -139,6 +141,7 @@ enum kblkt_discard {
  * @flush: work item that executes all of @flushes at once
  * @welcome: attributes for clients
  * @counts: counters of commands, since the directory was created
+ * @log: limit of log lines about logins to the volume, KBLKT_LOG_BURST in five seconds
  */
 struct kblkt_volume {
 	struct config_item	item;
@@ -170,6 +173,7 @@ struct kblkt_volume {
 	struct work_struct	flush;
 	struct kblk_welcome	welcome;
 	struct kblkt_counts	counts;
+	struct ratelimit_state	log;
 };
 
 /* A numeric address, a port, and the provider of the endpoints */

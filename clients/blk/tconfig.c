@@ -695,6 +695,7 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 	v->direct = true;
 	init_completion(&v->quiet);
 	init_completion(&v->told);
+	ratelimit_state_init(&v->log, 5 * HZ, KBLKT_LOG_BURST);
 	uuid_gen(&v->uuid);
 	config_item_init_type_name(&v->item, name, &kblkt_volume_type);
 	return &v->item;

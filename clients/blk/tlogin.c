@@ -153,12 +153,15 @@ static unsigned int kblkt_queues(const struct kblkt_conn *c)
 	return n;
 }
 
+/* Each volume has a limit of its own, so clients of one do not suppress lines of others. */
 static void kblkt_log(const struct kblkt_conn *c, const char *what)
 {
-	pr_info_ratelimited("kofi_blkt: %pISc %s %.*s, session %8phN, host %s%s%s\n",
-			    &c->peer, what, KBLK_NAME_LEN, c->volume->name,
-			    c->session.session, *c->host ? c->host : "-",
-			    *c->identity ? ", identity " : "", c->identity);
+	if (!__ratelimit(&c->volume->log))
+		return;
+	pr_info("kofi_blkt: %pISc %s %.*s, session %8phN, host %s%s%s\n",
+		&c->peer, what, KBLK_NAME_LEN, c->volume->name,
+		c->session.session, *c->host ? c->host : "-",
+		*c->identity ? ", identity " : "", c->identity);
 }
 
 /* Printable, as it is logged and listed; an empty name is no name. */
