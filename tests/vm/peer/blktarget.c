@@ -469,8 +469,8 @@ static void login(size_t len)
 		}
 	}
 welcome:
-	if (!auth.on && connections && find_field(local->request, len, KBLK_FIELD_UUID, bytes,
-				      sizeof(bytes)) &&
+	if (!auth.on && connections &&
+	    find_field(local->request, len, KBLK_FIELD_UUID, bytes, sizeof(bytes)) &&
 	    memcmp(bytes, uuid, sizeof(uuid)))
 		die("another volume is expected");
 	if (losing() && !below(4))
