@@ -260,8 +260,7 @@ static const char *blk_map_error(const struct options *o, int err)
 	switch (-err) {
 	case EACCES:
 		if (o->key)
-			return "the target has no volume of this name for this identity, "
-			       "or another key for it";
+			return "the target has no such volume for this identity, or another key";
 		return "the target has no volume of this name for this machine";
 	case ENOKEY:
 	case EKEYEXPIRED:

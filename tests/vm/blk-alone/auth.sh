@@ -156,7 +156,7 @@ auth_by_tool() {
 	says "" 0 kofi blk export "$(cat /tmp/prove.dev)" --name prove --listen 127.0.0.1 \
 		--port 4425 --allow id:tool=kofi:tool || return
 	says "for this machine" 1 kofi blk map 127.0.0.1 prove --port 4425 &&
-		says "for this identity, or another key for it" 1 kofi blk map 127.0.0.1 \
+		says "for this identity, or another key" 1 kofi blk map 127.0.0.1 \
 			prove --port 4425 --identity tool --key kofi:wrong &&
 		says "no valid key of this description" 1 kofi blk map 127.0.0.1 prove \
 			--port 4425 --identity tool --key kofi:none &&
