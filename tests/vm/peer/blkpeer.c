@@ -767,35 +767,6 @@ static struct {
 	unsigned int	tries[RIGHT + 1];
 } auth;
 
-/* Bits of it are others. */
-static void spoil(void *bytes, size_t len)
-{
-	unsigned char was[KBLK_LOGIN_LEN];
-
-	memcpy(was, bytes, len);
-	do
-		flip(bytes, len);
-	while (!memcmp(was, bytes, len));
-}
-
-static void randomize(unsigned char *bytes, size_t len)
-{
-	while (len--)
-		bytes[len] = random64();
-}
-
-/* Up to @most, and often at its limits */
-static size_t odd_size(size_t right)
-{
-	const size_t sizes[] = { 0, 1, right - 1, right + 1, 2 * right, below(200) };
-	size_t n;
-
-	do
-		n = sizes[below(sizeof(sizes) / sizeof(*sizes))];
-	while (n == right);
-	return n;
-}
-
 /* The request of an exchange; returns its bytes. */
 static size_t auth_request(enum wrong wrong)
 {

@@ -279,34 +279,6 @@ static size_t wrong_reply(size_t len)
 	}
 }
 
-/* Bits of it are others. */
-static void spoil(void *bytes, size_t len)
-{
-	unsigned char was[KBLK_LOGIN_LEN];
-
-	memcpy(was, bytes, len);
-	do
-		flip(bytes, len);
-	while (!memcmp(was, bytes, len));
-}
-
-static void randomize(unsigned char *bytes, size_t len)
-{
-	while (len--)
-		bytes[len] = random64();
-}
-
-static size_t odd_size(size_t right)
-{
-	const size_t sizes[] = { 0, 1, right - 1, right + 1, 2 * right, below(200) };
-	size_t n;
-
-	do
-		n = sizes[below(sizeof(sizes) / sizeof(*sizes))];
-	while (n == right);
-	return n;
-}
-
 /* A challenge is due; returns its bytes, or 0 if a welcome comes instead. */
 static size_t challenge(size_t len)
 {

@@ -51,6 +51,35 @@ void flip(void *bytes, size_t len)
 		((unsigned char *)bytes)[below(len)] ^= 1U << below(8);
 }
 
+/* Flip bits until the bytes differ. */
+void spoil(void *bytes, size_t len)
+{
+	unsigned char was[KBLK_LOGIN_LEN];
+
+	memcpy(was, bytes, len);
+	do
+		flip(bytes, len);
+	while (!memcmp(was, bytes, len));
+}
+
+void randomize(unsigned char *bytes, size_t len)
+{
+	while (len--)
+		bytes[len] = random64();
+}
+
+/* A length other than @right, often close to it */
+size_t odd_size(size_t right)
+{
+	const size_t sizes[] = { 0, 1, right - 1, right + 1, 2 * right, below(200) };
+	size_t n;
+
+	do
+		n = sizes[below(sizeof(sizes) / sizeof(*sizes))];
+	while (n == right);
+	return n;
+}
+
 /* Verbs keeps what it asks for here, tcp asks for nothing. */
 struct fi_info *discover(const char *provider, const char *node, const char *port,
 			 uint64_t flags)

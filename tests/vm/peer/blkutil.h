@@ -27,6 +27,9 @@ void check(ssize_t err, const char *what);
 uint64_t random64(void);
 unsigned int below(unsigned int n);
 void flip(void *bytes, size_t len);
+void spoil(void *bytes, size_t len);
+void randomize(unsigned char *bytes, size_t len);
+size_t odd_size(size_t right);
 struct fi_info *discover(const char *provider, const char *node, const char *port,
 			 uint64_t flags);
 size_t begin_login(void *message, unsigned int type);
