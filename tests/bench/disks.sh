@@ -46,7 +46,7 @@ nvme_disk() {		# NAME TRANSPORT ADDRESS PORT [OPTION]
 }
 
 kofi_disk() {		# PROVIDER
-	map "$1" far "$1" queues=1 && disk "$1" "$(device "$1")"
+	map "$1" far "$1" queues=1 uuid="$(uuid_of far)" && disk "$1" "$(device "$1")"
 }
 
 rnbd_disk() {
