@@ -8,12 +8,17 @@ while, and says what it found if there was none.
 """
 
 import contextlib
+import ctypes
+import functools
+import mmap
 import os
+import platform
 import statistics
 import time
 
 from base import CPUS, say
 
+RDTSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")    # rax = the counter
 LOOPS = 80
 BUSY, STOLEN, APART = 0.15, 0.01, 0.05  # processors, of them, of the median
 PATIENCE = 120                          # seconds
@@ -69,6 +74,33 @@ def wait(patience=PATIENCE):
     if not found["quiet"]:
         say(f"THE HOST IS NOT QUIET: {words(found)}; times below say little")
     return found
+
+
+@functools.lru_cache(maxsize=None)
+def tsc_khz():
+    """kHz of the time stamp counter, which QEMU shows to guests under TCG; None on
+    processors that have none."""
+    if platform.machine() != "x86_64":
+        return None
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE |
+                   mmap.PROT_EXEC) as code:
+        code.write(RDTSC)
+        place = ctypes.c_char.from_buffer(code)
+        rdtsc = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(place))
+
+        def both():
+            # not interrupted between the two clocks
+            while True:
+                before, count, after = (time.monotonic_ns(), rdtsc(),
+                                        time.monotonic_ns())
+                if after - before < 10000:
+                    return before, count
+
+        began, first = both()
+        time.sleep(0.05)
+        ended, last = both()
+        del rdtsc, place
+    return (last - first) * 1000000 // (ended - began)
 
 
 @contextlib.contextmanager
