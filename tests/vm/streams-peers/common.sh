@@ -26,10 +26,12 @@ either() {	# WORD...
 	set -- "$@" $link $options
 	# shellcheck disable=SC2086
 	if begin "$@"; then read -r got <$run; else got="0 0"; fi
-	put "$round-$VM_NAME" "$allowed $got" || return
+	# each step counts its rounds from one, and what was put stays until the end
+	key=$(echo "$round $options" | tr ' ' _)
+	put "$key-$VM_NAME" "$allowed $got" || return
 	case $VM_NAME in
-	a) theirs=$(get "$round-b") ;;
-	b) theirs=$(get "$round-a") ;;
+	a) theirs=$(get "$key-b") ;;
+	b) theirs=$(get "$key-a") ;;
 	esac || return
 	echo "$* = $got (there: $theirs)"
 	# shellcheck disable=SC2086
