@@ -82,13 +82,39 @@ static bool blk_port_unused(const char *name, const void *arg)
 	return true;
 }
 
+struct search {
+	const struct options	*o;
+	char			*name;	/* of the port that was found */
+};
+
+/* Test whether a port is open at the address of --listen; false ends the search. */
+static bool blk_port_differs(const char *name, const void *arg)
+{
+	const struct search *search = arg;
+	const struct options *o = search->o;
+	char value[TEXT_MAX];
+
+	if (strcmp(blk_get(value, PORTS, name, "enable"), "1") ||
+	    strcmp(blk_get(value, PORTS, name, "addr"), o->listen) ||
+	    strcmp(blk_get(value, PORTS, name, "port"), o->port ?: KBLK_PORT) ||
+	    strcmp(blk_get(value, PORTS, name, "provider"), blk_provider(o)))
+		return true;
+	snprintf(search->name, TEXT_MAX, "%s", name);
+	return false;
+}
+
 static int blk_listen(const struct options *o)
 {
 	char name[TEXT_MAX], enabled[TEXT_MAX];
+	const struct search search = { o, name };
 	int err;
 
-	blk_port_name(name, o);
-	err = blk_mkdir(PORTS, name);
+	/* A port that is open may have another name than this tool gives. */
+	err = -EEXIST;
+	if (blk_each(PORTS, blk_port_differs, &search)) {
+		blk_port_name(name, o);
+		err = blk_mkdir(PORTS, name);
+	}
 	if (err == -EEXIST) {
 		/* which may be disabled */
 		err = strcmp(blk_get(enabled, PORTS, name, "enable"), "1") ?
