@@ -356,6 +356,7 @@ CHECKS = [
     ("docs-html", pages, None, 30),
     ("docs-examples", examples, None, 30),
     ("packages", lambda: docs("packages"), None, 2),
+    ("docs-commands", lambda: docs("commands"), None, 2),
     ("docs-contract", lambda: docs("contract"), None, 2),
     ("docs-params", lambda: docs("params"), None, 2),
     ("docs-trouble", lambda: docs("trouble"), None, 2),
