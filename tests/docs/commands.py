@@ -25,7 +25,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ("README.md", "Documentation/blk.rst")
-# of two machines, or of the one that builds or has the packages installed
+# machines of tools/vm/pages.py, and others of tools/vm/debs.py
 MACHINES = ("target", "client", "both")
 ROLES = ("build", "install", *MACHINES)
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The packages, in clean Debians of two releases.
 
-They are built there and lintian judges them. Where they are installed from a folder,
-DKMS builds the modules; the tests of debian/tests look at those. They are upgraded and
-downgraded, and autopkgtest runs them once more. Then that Debian starts as a virtual
-machine, transfers, and is upgraded while a device is in use. At last more kernels are
-installed, and the packages removed.
+They are built there by the commands of README.md, and lintian judges them. Where they
+are installed from a folder, DKMS builds the modules; the tests of debian/tests look at
+those. They are upgraded and downgraded, and autopkgtest runs them once more. Then that
+Debian starts as a virtual machine, transfers, and is upgraded while a device is in use.
+Two copies of it do what the pages say (pages.py). At last more kernels are installed, and
+the packages removed.
 """
 
 import pathlib
@@ -16,6 +17,7 @@ import time
 
 import machine
 import packages
+import pages
 from base import BUILD, HERE, TOP, call, lock, say, slow
 from install import OURS, Clean, skipped, version
 from report import splats
@@ -31,6 +33,18 @@ APT = ["apt-get", "install", "-y"]
 LIMIT = 600             # seconds of the machine
 
 
+def inside(folder, commands):
+    """Run these commands of a page in FOLDER."""
+    return ["sh", "-exc", "\n".join([f"cd {folder}", *commands])]
+
+
+def unattended(debian, recommends):
+    """Have apt ask nothing, as no page says "yes"."""
+    (debian.root / "etc/apt/apt.conf.d/99unattended").write_text(
+        'APT::Get::Assume-Yes "true";\n'
+        f'APT::Install-Recommends "{str(recommends).lower()}";\n')
+
+
 class Builder(Clean):
     """A Debian that builds the packages, of this version and of a later one."""
 
@@ -44,16 +58,14 @@ class Builder(Clean):
             file = self.root / "root" / name / "kofi" / path
             file.write_text(file.read_text().replace(
                 line, line[0] + version() + newer + line[-1], 1))
-        return self.step(f"build-{name}", [
-            "sh", "-c", f"cd /root/{name}/kofi && dpkg-buildpackage -b -us -uc"
-            ]) is not None
+        return self.step(f"build-{name}", inside(
+            f"/root/{name}/kofi", pages.readme("build")[-1:])) is not None
 
     def work(self):
         self.copy(TOP, "/root/kofi", *OURS)
-        if (self.step("build-depends", [
-                "sh", "-c", "cd /root/kofi && apt-get build-dep -y "
-                "--no-install-recommends ./ && apt-get install -y "
-                "--no-install-recommends build-essential lintian"], True) is None
+        unattended(self, False)
+        if (self.step("build-depends", inside("/root/kofi", [
+                *pages.readme("build")[:-1], "apt-get install lintian"]), True) is None
                 or not self.packages("this") or not self.packages("next", ".1")):
             return False
         # packages that work are tested, whatever it thinks of them
@@ -75,9 +87,13 @@ class Target(Clean):
             (self.root / "root" / name).glob("*.deb"))
             if p.name.startswith(tuple(f"{i}_" for i in INSTALLED))]
             for name in ("this", "next"))
+        unattended(self, True)
+        (self.root / "root/this/kofi").mkdir()
         began = time.monotonic()
-        if (self.step("install", [*APT, *this, f"linux-headers-{image}"], True)
-                is None):
+        if (self.step("install", inside("/root/this/kofi", [
+                command.replace("linux-headers-amd64", f"linux-headers-{image}")
+                for command in pages.readme("install")]), True) is None
+                or self.step("install-dev", [*APT, *this]) is None):
             return False
         took = time.monotonic() - began
         dkms = ["sh", "/root/tests/dkms"]
@@ -88,6 +104,7 @@ class Target(Clean):
                 is not None
                 and self.step("downgraded", [*dkms, release]) is not None
                 and self.autopkgtest() and self.boots(release, took)
+                and pages.Pages(self, release)()
                 and self.step("more-kernels", [
                     *APT, *(f"linux-headers-{other}" for other in others)],
                     True) is not None
@@ -157,6 +174,7 @@ class Target(Clean):
             ended = guest.wait(time.monotonic() + LIMIT * slow())
             guest.end()
         disk.unlink()
+        (wants / pathlib.Path(unit).name).unlink()
         for word, name in done:
             if word != "done":
                 self.report.add(f"{self.job}/machine-{name}", word,
