@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a machine finds when it starts.
 
-The payload is a folder: init, lib.sh, parts/ with the files of each scenario
-that runs in the machine, ko/ with our modules and stock/ with the kernel's own. User-mode Linux reads it from the
-host; for QEMU it becomes the folder /vm of an initramfs that also holds the
-host's programs a scenario names, with the libraries they need. The archive is
+The payload is a folder: init, lib.sh, parts/ with the files of each scenario that
+runs in the machine, ko/ with our modules, stock/ with the kernel's own, and
+previous/ with the previous version where a scenario needs it. User-mode Linux reads
+it from the host; for QEMU it becomes the folder /vm of an initramfs that also holds
+the host's programs a scenario names, with the libraries they need. The archive is
 not compressed (machines under TCG decompress slowly) and written here, so that
 neither root nor cpio is needed.
 """
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 
 import packages
+import previous
 from base import BUILD, HERE, TOP, Fail, output
 
 # dash is sh: busybox's would run its own applets where a real program is there
@@ -117,6 +119,8 @@ def payload(where, kernel, parts, programs=()):
         path = where / "bin" / name
         path.write_text(packages.Program(name).script())
         path.chmod(0o755)
+    if any(part.previous for part in parts):
+        previous.payload(where / "previous", kernel)
     if kernel.modules:
         (where / "stock").mkdir()
         names = {"virtio_net"}.union(needed_by(ours),

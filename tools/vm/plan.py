@@ -14,6 +14,7 @@ import kernel
 import kunit as kunit_
 import machine
 import packages
+import previous
 import races
 import scenario as scenarios
 import schedule
@@ -105,7 +106,8 @@ def scenario_job(parts, flavour, report, loud=False, boot=None, soak=False):
         return good
     # machines mostly wait, for each other or for a timer: two pairs fit
     return Job(r.name, CPUS if r.s.alone else 1, work, r.where,
-               [f"build@{what}" for what in (*programs(r.parts), flavour)])
+               [f"build@{what}" for what in (*programs(r.parts), flavour)]
+               + [previous.name(flavour)] * any(s.previous for s in r.parts))
 
 
 # The unit tests, and the contract's over RDMA devices
@@ -226,6 +228,8 @@ def everything(tag, name, only):
     others(s for s, _ in wanted)
     jobs = [build_job(f, report) for f in
             [*programs(s for s, _ in wanted), *order]]
+    jobs += [previous.job(k) for k in order
+             if any(s.previous and f == k for s, f in wanted)]
     jobs += checking
     jobs += [kunit_job(d, k, report, tag == "test") for d, k in units]
     jobs += [scenario_job(parts, k, report, boot=name, soak=tag == "soak")

@@ -30,6 +30,8 @@ one KEY=VALUE per line, # for comments:
   boot      a name: scenarios that have the same share their machines on each
             kernel, one after the other, each with its modules loaded again
   last      yes: a demo ends with it
+  previous  yes: machines have the previous version, too, in /run/vm/previous
+            (previous.py)
   allow     a regular expression of kernel messages that are meant to appear
 
 Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what
@@ -52,7 +54,7 @@ from report import splats
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
         "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount", "boot",
-        "soak", "last", "disk", "mtu", "soak-timeout"}
+        "soak", "last", "disk", "mtu", "soak-timeout", "previous"}
 
 
 class Scenario:
@@ -69,6 +71,7 @@ class Scenario:
         self.built = []     # .ko files that are neither the kernel's nor ours
         self.leaks = keys.get("leaks", "yes") != "no"
         self.alone = keys.get("alone") == "yes"
+        self.previous = keys.get("previous") == "yes"
         self.allow = keys.get("allow")
         self.boot = keys.get("boot")
         # of a machine's cable; each packet is a system call of two emulators

@@ -1,0 +1,1 @@
+../blk-alone/steps.sh
