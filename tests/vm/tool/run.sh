@@ -148,55 +148,15 @@ step info-json json info kofi info --json
 kofi info >/tmp/t/all
 kofi info -v >/tmp/t/ours
 
-labels() {	# of the first fi_info of a file: lines up to their colons
-	awk '/^---/ { n++ } n == 1' "$1" | sed 's/: .*/:/'
-}
-
-as_fi_info() {	# OURS THEIRS: what fi_info of 1.17 prints, or of 2.1, which prints less
-	labels "$1" >/tmp/t/ours.labels
-	labels "$2" >/tmp/t/theirs.labels
-	if grep -q ' progress:$' /tmp/t/theirs.labels; then
-		sed -i -e '/ comp_order:$/d; / total_buffered_recv:$/d' \
-			-e '/ control_progress:$/d; s/ data_progress:$/ progress:/' /tmp/t/ours.labels
-	fi
-	[ -s /tmp/t/theirs.labels ] && diff /tmp/t/ours.labels /tmp/t/theirs.labels
-}
-
-values() {	# FILE: SECTION.LABEL: VALUE of eth0's first IPv4 interface
-	awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
-	function keep(r) {
-		if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
-			printf "%s", r
-			done = 1
-		}
-	}' "$1" | awk '/^    [a-z]/ { at = $1; sub(":", ".", at); if (NF > 1) at = "" }
-		/:/ && NF > 1 { sub("^ *", ""); print at $0 }' |
-		sed '/comp_order:/d; /total_buffered_recv:/d; /control_progress:/d; s/data_progress:/progress:/'
-}
-
-differ() {	# TYPE: in the values of the labels that "differences" has, and in no others
-	values "/tmp/t/$1" >/tmp/t/ours.values
-	values "/tmp/t/$1.newer" >/tmp/t/theirs.values
-	[ "$(wc -l </tmp/t/theirs.values)" -ge 60 ] || return
-	awk -v type=" $1 " '/^[^#]/ && index($0 " ", type) { print $1 }' "$VM/differences" |
-		sort >/tmp/t/wanted
-	awk '{ label = $1; value[FILENAME, label] = $0; labels[label] } END {
-		for (label in labels)
-			if (value[ARGV[1], label] != value[ARGV[2], label])
-				print label
-	}' /tmp/t/ours.values /tmp/t/theirs.values | sed 's/:$//' | sort >/tmp/t/found
-	diff /tmp/t/wanted /tmp/t/found && return
-	diff /tmp/t/ours.values /tmp/t/theirs.values | grep '^[+-]' | cut -c 1-150
-	return 1
-}
+. "$VM/compare.sh"
 
 compare() {	# TYPE PROVIDER_OF_1.17 PROVIDER_OF_2.1
 	kofi info -v -t "$1" -p sock >"/tmp/t/$1"
 	fi_info -v -t "$1" -p "$2" >"/tmp/t/$1.theirs"
 	fi_info@trixie -v -t "$1" -p "$3" >"/tmp/t/$1.newer"
-	step "same-fields-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.theirs"
-	step "same-fields-newer-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.newer"
-	step "same-values-$1" differ "$1"
+	step "same-fields-$1" same_labels "/tmp/t/$1" "/tmp/t/$1.theirs"
+	step "same-fields-newer-$1" same_labels "/tmp/t/$1" "/tmp/t/$1.newer"
+	step "same-values-$1" differ eth0 "$1"
 }
 compare FI_EP_MSG tcp tcp
 # the native one; 1.17 calls its provider net

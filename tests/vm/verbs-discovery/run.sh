@@ -114,7 +114,9 @@ step node-elsewhere-6 same -- -s fd01::1 -n fd02::9 -P 4711
 
 # --- the same devices, by userspace
 
-values() { # the first fi_info of a device: what describes it, and not libfabric
+. "$VM/compare.sh"
+
+some_values() { # the first fi_info of a device: what describes it, and not libfabric
 	awk -v name="$1" '
 		/^---/ { keep(r); r = "" }
 		{ r = r $0 "\n" }
@@ -129,13 +131,19 @@ values() { # the first fi_info of a device: what describes it, and not libfabric
 		grep -E '^ +(addr_format|src_addr|src_addrlen|type|protocol|cq_data_size|mr_key_size):|^ +(cq_cnt|ep_cnt|network_type|state):'
 }
 as_fi_info() { # DEVICE
-	kofi info -v -p verbs | values "$1" >/tmp/ours
-	fi_info -v -p verbs -t FI_EP_MSG | values "$1" >/tmp/theirs
+	kofi info -v -p verbs | some_values "$1" >/tmp/ours
+	fi_info -v -p verbs -t FI_EP_MSG | some_values "$1" >/tmp/theirs
 	cat /tmp/theirs
 	[ "$(wc -l </tmp/theirs)" -ge 10 ] && diff /tmp/ours /tmp/theirs
 }
 step as-fi_info-rxe as_fi_info rxe0
 [ ! "$siw" ] || step as-fi_info-siw as_fi_info siw0
+# all labels and values, by libfabric 2.1
+mkdir -p /tmp/t
+kofi info -v -p verbs -d rxe0 -t FI_EP_MSG >/tmp/t/rxe0
+fi_info@trixie -v -p verbs -d rxe0 -t FI_EP_MSG >/tmp/t/rxe0.newer
+step same-fields-newer same_labels /tmp/t/rxe0 /tmp/t/rxe0.newer
+if [ "$VM_KERNEL" = stock ]; then step same-values-newer differ rxe0 rxe0; fi
 
 # --- links: a port that is down is not found, by userspace neither
 
