@@ -75,13 +75,18 @@ small_memory() {	# 1 MiB is a window of one
 	[ $rc = 0 ] && grep -q '"window": 1$' /tmp/out
 }
 step "little memory" small_memory
+document() {	# KIND FILE: it is as the schema has it
+	jq -r --slurpfile schema "$VM/kofi.schema.json" --arg kind "$1" -f "$VM/schema.jq" \
+		"$2" >/tmp/bad && cat /tmp/bad && [ ! -s /tmp/bad ]
+}
 json() {	# the numbers of both sides agree with each other
 	server -j
 	kofi lat -j $few -S 64 $at >/tmp/out
 	rc=$?
 	wait "$server" || rc=1
 	cat /tmp/out /tmp/server
-	[ $rc = 0 ] && grep -q '"total": 12800' /tmp/out && grep -q '"total": 12800' /tmp/server &&
+	[ $rc = 0 ] && document perf /tmp/out && document perf /tmp/server &&
+		grep -q '"total": 12800' /tmp/out && grep -q '"total": 12800' /tmp/server &&
 		! grep -q '"error"' /tmp/out &&
 		awk '/"(min|p50|p90|p99|p99_9|max)"/ { gsub(/,/, ""); if ($2 < last) bad = 1; last = $2; n++ }
 			END { exit bad || n != 6 || !last }' /tmp/out
@@ -249,7 +254,8 @@ checks() {	# STATUS TEXT OPTION...
 step "check" checks 0 "sock  *lo  *msg  *127.0.0.1: messages and writes verified" -p sock
 step "check rdm" checks 0 "sock;ofi_rxm *lo *rdm *127.0.0.1: messages and writes verified"
 step "check dgram" checks 0 "sock *lo *dgram *127.0.0.1: messages verified" -d lo
-step "check json" checks 0 '"error": null$' -j
+check_json() { checks 0 '"error": null$' -j && document check /tmp/out; }
+step "check json" check_json
 step "check no provider" checks 1 "the provider nosuch is not loaded; try: modprobe kofi_nosuch" -p nosuch
 step "check no domain" checks 1 "there is no domain eth7" -d eth7
 forbidden() {	# a rule in front of the table of the machine's own addresses

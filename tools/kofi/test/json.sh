@@ -32,6 +32,9 @@ document watch "$not_loaded" stat --json --watch 1
 document monitor "$not_loaded" monitor --json
 document pingpong "kofi_pingpong is not loaded" pingpong --json
 document blk '"volumes": []' blk list --json
+document perf "connecting: Connection refused" bw --json -P 1 127.0.0.1
+document perf "connecting: Connection refused" lat --json -P 1 127.0.0.1
+document check "$not_loaded" check --json
 document failure '"exit_code": 1' info --json -n nonsuch.invalid
 # wrong usage
 [ -z "$("$kofi" info --json --nope 2>/dev/null)" ] || echo "kofi info --json --nope: prints"
