@@ -87,7 +87,7 @@ struct search {
 	char			*name;	/* of the port that was found */
 };
 
-/* Test whether a port is open at the address of --listen; false ends the search. */
+/* Continue the search, unless the port is open at the address of --listen. */
 static bool blk_port_differs(const char *name, const void *arg)
 {
 	const struct search *search = arg;

@@ -5,7 +5,7 @@ They are built there by the commands of README.md, and lintian judges them. Wher
 are installed from a folder, DKMS builds the modules; the tests of debian/tests look at
 those. They are upgraded and downgraded, and autopkgtest runs them once more. Then that
 Debian starts as a virtual machine, transfers, and is upgraded while a device is in use.
-Two copies of it do what the pages say (pages.py). At last more kernels are installed, and
+Two copies of it run the commands of the pages (pages.py). At last more kernels are installed, and
 the packages removed.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Two machines do what the pages say.
+"""Two machines run the commands of the pages.
 
 Both are copies of a Debian with the packages. The target and the client run the commands of
 README.md and of Documentation/blk.rst in the order of the pages (tests/docs/commands.py), and
