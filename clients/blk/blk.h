@@ -106,7 +106,11 @@ struct kblk_queue {
  * @gen: generation in @cmd and in the answer
  * @first: time of the first attempt to send it, in jiffies
  * @follow: segments of data behind the command
+ * @check: compare the digest of the answer when all parts have completed: it covers the
+ *	pages of a read
+ * @answer: the answer, with a digest
  * @cmd: the command
+ * @digests: digests of @cmd and its data, which are sent behind @cmd
  * @bv: @cmd if the data follows it, and the pages
  */
 struct kblk_rq {
@@ -119,10 +123,15 @@ struct kblk_rq {
 	blk_status_t		sts;
 	u8			gen;
 	u8			follow;
+	bool			check;
 	unsigned long		first;
+	struct kblk_answer	answer;
 	struct kblk_cmd		cmd;
+	struct kblk_digests	digests;
 	struct bio_vec		bv[KBLK_SEGS + 1];
 };
+
+static_assert(offsetof(struct kblk_rq, digests) == offsetofend(struct kblk_rq, cmd));
 
 /**
  * struct kblk_options - options of a mapping
@@ -137,6 +146,7 @@ struct kblk_rq {
  * @queues: number of connections for interrupts
  * @polled: number of connections for polled requests
  * @io_timeout: seconds without an answer or a note until connections are closed
+ * @digest: digests of commands, answers and data
  * @path_timeout: seconds without a connection until requests fail
  * @fast_fail: seconds without a connection until requests with another path fail;
  *	0: after @path_timeout
@@ -152,6 +162,7 @@ struct kblk_options {
 	uuid_t			uuid;
 	unsigned int		queues;
 	unsigned int		polled;
+	enum kblk_digest	digest;
 	unsigned int		io_timeout;
 	unsigned int		path_timeout;
 	unsigned int		fast_fail;
@@ -236,7 +247,8 @@ struct kblk_cache {
  * @client: notifications of devices and addresses, on which @recover runs at once
  * @welcome: attributes of the volume
  * @known: @welcome is valid
- * @features: KBLK_FEATURE_CQ_DATA, ...: features of the connections
+ * @digest_errors: answers with a wrong digest, since the volume was mapped; written by
+ *	completions
  * @inline_max: most bytes of a write with its data behind the command
  * @inline_segs: most segments of such a write
  * @info: info of the target
@@ -276,7 +288,7 @@ struct kblk_disk {
 	struct kofi_client	client;
 	struct kblk_welcome	welcome;
 	bool			known;
-	u32			features;
+	atomic_t		digest_errors;
 	unsigned int		inline_max;
 	unsigned int		inline_segs;
 	struct fi_info		*info;
@@ -287,6 +299,12 @@ struct kblk_disk {
 	unsigned int		nr_polled;
 	struct kblk_queue	*queues[] __counted_by(nr_queues);
 };
+
+/* Test whether the connection of a queue has a feature. */
+static inline bool kblk_has(const struct kblk_queue *q, u32 feature)
+{
+	return q->accept.features & cpu_to_le32(feature);
+}
 
 /* Segments of a request, limited by its region */
 static inline unsigned int kblk_segs(const struct kblk_disk *d)

@@ -176,6 +176,31 @@ KBLK_STORE_NUMBER(fast_fail, 0, 86400)
 KBLK_SHOW(fast_fail, "%u")
 CONFIGFS_ATTR(kblk_, fast_fail);
 
+static ssize_t kblk_digest_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n",
+			  kblk_digest_text(kblk_item(item)->opt.digest));
+}
+
+static ssize_t kblk_digest_store(struct config_item *item, const char *page,
+				 size_t len)
+{
+	struct kblk_item *k = kblk_item(item);
+	int mode = kblk_parse_digest(page);
+	ssize_t ret;
+
+	if (mode < 0)
+		return mode;
+	if (mutex_lock_killable(&k->lock))
+		return -EINTR;
+	ret = k->disk ? -EBUSY : len;
+	if (!k->disk)
+		k->opt.digest = mode;
+	mutex_unlock(&k->lock);
+	return ret;
+}
+CONFIGFS_ATTR(kblk_, digest);
+
 static ssize_t kblk_enable_show(struct config_item *item, char *page)
 {
 	struct kblk_item *k = kblk_item(item);
@@ -284,6 +309,36 @@ static ssize_t kblk_device_show(struct config_item *item, char *page)
 }
 CONFIGFS_ATTR_RO(kblk_, device);
 
+/* Test whether the disk is live, and all of its connections have digests. */
+static bool kblk_digests(const struct kblk_disk *d)
+{
+	unsigned int i;
+
+	/* pairs with the release in kblk_live(); the features are set before that */
+	if (smp_load_acquire(&d->state) != KBLK_LIVE)
+		return false;
+	for (i = 0; i < d->nr_queues; i++)
+		if (!kblk_has(d->queues[i], KBLK_FEATURE_DIGEST))
+			return false;
+	return true;
+}
+
+static ssize_t kblk_stat_show(struct config_item *item, char *page)
+{
+	struct kblk_item *k = kblk_item(item);
+	const struct kblk_disk *d;
+	ssize_t ret = 0;
+
+	mutex_lock(&k->live);
+	d = k->disk;
+	if (d)
+		ret = sysfs_emit(page, "digests %d\ndigest_errors %u\n",
+				 kblk_digests(d), atomic_read(&d->digest_errors));
+	mutex_unlock(&k->live);
+	return ret;
+}
+CONFIGFS_ATTR_RO(kblk_, stat);
+
 static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_addr,
 	&kblk_attr_port,
@@ -295,12 +350,14 @@ static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_uuid,
 	&kblk_attr_queues,
 	&kblk_attr_polled,
+	&kblk_attr_digest,
 	&kblk_attr_io_timeout,
 	&kblk_attr_path_timeout,
 	&kblk_attr_fast_fail,
 	&kblk_attr_enable,
 	&kblk_attr_state,
 	&kblk_attr_device,
+	&kblk_attr_stat,
 	NULL
 };
 

@@ -164,6 +164,9 @@ static int kblk_disk_add(struct kblk_disk *d)
 		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
 	if (flags & KBLK_ROTATIONAL)
 		lim.features |= BLK_FEAT_ROTATIONAL;
+	/* a page that changes after its digest was computed would look damaged */
+	if (d->opt.digest != KBLK_DIGEST_OFF)
+		lim.features |= BLK_FEAT_STABLE_WRITES;
 	gd = blk_mq_alloc_disk(&d->set, &lim, d);
 	if (IS_ERR(gd))
 		return PTR_ERR(gd);

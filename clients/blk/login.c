@@ -47,7 +47,8 @@ struct kblk_login {
  */
 u32 kblk_features(const struct kblk_disk *d)
 {
-	return kblk_has_data(d->info) ? KBLK_FEATURE_CQ_DATA : 0;
+	return (kblk_has_data(d->info) ? KBLK_FEATURE_CQ_DATA : 0) |
+	       (d->opt.digest != KBLK_DIGEST_OFF ? KBLK_FEATURE_DIGEST : 0);
 }
 
 /**
@@ -60,16 +61,23 @@ u32 kblk_features(const struct kblk_disk *d)
  */
 int kblk_accepted(struct kblk_queue *q, const void *data, size_t len)
 {
-	struct kblk_disk *d = q->disk;
+	const u32 both = KBLK_FEATURE_CQ_DATA | KBLK_FEATURE_DIGEST;
 	const struct kblk_accept *a = data;
+	struct kblk_disk *d = q->disk;
 
 	if (len < sizeof(*a) || a->magic != cpu_to_le32(KBLK_MAGIC) ||
 	    le16_to_cpu(a->version) < KBLK_OLDEST ||
 	    le16_to_cpu(a->version) > KBLK_VERSION ||
-	    le32_to_cpu(a->features) & ~kblk_features(d))
+	    le32_to_cpu(a->features) & ~kblk_features(d) ||
+	    (le32_to_cpu(a->features) & both) == both)
 		return -EPROTO;
 	q->accept = *a;
-	d->features = le32_to_cpu(a->features);
+	if (d->opt.digest == KBLK_DIGEST_REQUIRED &&
+	    !kblk_has(q, KBLK_FEATURE_DIGEST)) {
+		pr_err_ratelimited("kofi_blk: %s uses no digests, which the mapping of %s demands\n",
+				   d->opt.addr, d->opt.volume);
+		return -EPROTONOSUPPORT;
+	}
 	return 0;
 }
 
@@ -82,6 +90,7 @@ static int kblk_refused(struct kblk_disk *d, unsigned int reason)
 	switch (reason) {
 	case KBLK_REASON_VERSION:
 	case KBLK_REASON_UNKNOWN:
+	case KBLK_REASON_FEATURE:
 		return -EPROTONOSUPPORT;
 	case KBLK_REASON_VOLUME:
 		return -ENOENT;

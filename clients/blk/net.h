@@ -22,6 +22,20 @@
 #define KBLK_IDLE_MS	10000		/* until an idle peer is probed */
 
 /**
+ * enum kblk_digest - attribute of a mapping, or of a port
+ * @KBLK_DIGEST_OFF: the connections have no digests
+ * @KBLK_DIGEST_OPTIONAL: the connections have digests if the peer wants them, too
+ * @KBLK_DIGEST_REQUIRED: no connection without digests
+ * @KBLK_DIGEST_MODES: number of values
+ */
+enum kblk_digest {
+	KBLK_DIGEST_OFF,
+	KBLK_DIGEST_OPTIONAL,
+	KBLK_DIGEST_REQUIRED,
+	KBLK_DIGEST_MODES,
+};
+
+/**
  * kblk_getinfo - discovery
  * @net: network namespace
  * @prov: name of the provider
@@ -151,6 +165,33 @@ static inline bool kblk_good_name(const char *name, size_t len)
 	return len && len <= KBLK_IDENTITY_LEN;
 }
 
+static inline const char *kblk_digest_text(enum kblk_digest mode)
+{
+	static const char * const text[] = {
+		[KBLK_DIGEST_OFF] = "off",
+		[KBLK_DIGEST_OPTIONAL] = "optional",
+		[KBLK_DIGEST_REQUIRED] = "required",
+	};
+
+	return text[mode];
+}
+
+/**
+ * kblk_parse_digest - parse text that is written to an attribute for digests
+ * @page: the text
+ *
+ * Return: enum kblk_digest or -EINVAL.
+ */
+static inline int kblk_parse_digest(const char *page)
+{
+	enum kblk_digest mode;
+
+	for (mode = 0; mode < KBLK_DIGEST_MODES; mode++)
+		if (sysfs_streq(page, kblk_digest_text(mode)))
+			return mode;
+	return -EINVAL;
+}
+
 static inline const char *kblk_reason_text(unsigned int reason)
 {
 	static const char * const text[] = {
@@ -165,6 +206,7 @@ static inline const char *kblk_reason_text(unsigned int reason)
 		[KBLK_REASON_UNKNOWN] = "unknown field",
 		[KBLK_REASON_UUID] = "another volume",
 		[KBLK_REASON_EXCLUSIVE] = "another host has it",
+		[KBLK_REASON_FEATURE] = "digests are demanded",
 	};
 
 	return text[reason < ARRAY_SIZE(text) ? reason : 0];

@@ -36,7 +36,8 @@
 
 /* Features. The client offers some, the target answers with those that are used. */
 #define KBLK_FEATURE_CQ_DATA	BIT(0)	/* reads are answered by remote CQ data */
-#define KBLK_FEATURES		BIT(0)
+#define KBLK_FEATURE_DIGEST	BIT(1)	/* commands, answers and data have digests */
+#define KBLK_FEATURES		GENMASK(1, 0)
 
 /**
  * struct kblk_hello - private data of a connection request
@@ -63,7 +64,9 @@ static_assert(sizeof(struct kblk_hello) == 16);
  * @magic: KBLK_MAGIC
  * @version: version of this connection, within the client's range
  * @reserved: ignored
- * @features: features of this connection, all of them offered by the client
+ * @features: features of this connection, all of them offered by the client. A connection
+ *	with KBLK_FEATURE_DIGEST does not have KBLK_FEATURE_CQ_DATA, which has no room for a
+ *	digest
  */
 struct kblk_accept {
 	__le32	magic;
@@ -86,6 +89,7 @@ enum kblk_reason {
 	KBLK_REASON_UNKNOWN,		/* a mandatory field is unknown */
 	KBLK_REASON_UUID,		/* the volume is another one */
 	KBLK_REASON_EXCLUSIVE,		/* another host has the volume */
+	KBLK_REASON_FEATURE,		/* the client offers no digests, which the port demands */
 };
 
 /**
@@ -345,6 +349,28 @@ struct kblk_cmd {
 
 static_assert(sizeof(struct kblk_cmd) == 40);
 
+/*
+ * Digests are CRC32C as in RFC 3720, so the digest of "123456789" is 0xe3069283.
+ *
+ * Of a connection with KBLK_FEATURE_DIGEST, each command is followed by struct kblk_digests,
+ * then by the data of KBLK_CMD_INLINE. The target compares @command before it uses the
+ * command, and @data before it gives the data to its device. The client compares
+ * the digest of an answer before it completes the request. A side that finds a wrong
+ * digest closes the connection.
+ */
+
+/**
+ * struct kblk_digests - digests of a command and of its data
+ * @data: digest of the bytes that KBLK_OP_WRITE writes; 0 for another operation
+ * @command: digest of struct kblk_cmd and of @data
+ */
+struct kblk_digests {
+	__le32	data;
+	__le32	command;
+};
+
+static_assert(sizeof(struct kblk_digests) == 8);
+
 enum kblk_status {
 	KBLK_OK,
 	KBLK_IO_ERROR,
@@ -367,11 +393,12 @@ enum kblk_status {
 /**
  * struct kblk_answer - an answer that is a message
  * @value: KBLK_ANSWER_TAG, KBLK_ANSWER_GEN, KBLK_ANSWER_STATUS
- * @reserved: 0
+ * @digest: digest of @command in struct kblk_digests, of @value, and of the data of a
+ *	successful read, in this order; 0 without KBLK_FEATURE_DIGEST
  */
 struct kblk_answer {
 	__le32	value;
-	__le32	reserved;
+	__le32	digest;
 };
 
 #endif /* _KOFI_BLK_PROTO_H */

@@ -20,10 +20,16 @@
  * endpoint, which completes all regions and sends, and returns unanswered requests
  * to the block layer's list. An answer without a matching request is a
  * violation of the protocol, and closes the connection.
+ *
+ * Digests. The command of a write has the digest of the request's pages. The digest of a
+ * read is compared with the last part of the request: no peer can change the
+ * pages any longer. A wrong digest closes the connection, and the request stays without
+ * an answer, so it is sent again.
  */
 #include <linux/bitfield.h>
 
 #include "blk.h"
+#include "digest.h"
 
 #define KBLK_RETRY_MS	3
 
@@ -62,6 +68,38 @@ static void kblk_retry(struct request *rq)
 	blk_mq_delay_kick_requeue_list(rq->q, KBLK_RETRY_MS);
 }
 
+static u32 kblk_crc_pages(struct request *rq, u32 crc)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	rq_for_each_bvec(bv, rq, iter)
+		crc = kblk_crc_bvec(crc, &bv, 1);
+	return crc;
+}
+
+/*
+ * Compare the digest of an answer. If it is wrong, close the connection. The request then
+ * counts as one without an answer: the recovery requeues or fails it.
+ */
+static bool kblk_intact(struct kblk_rq *r, bool data)
+{
+	u32 crc = kblk_answer_crc(r->digests.command, r->answer.value);
+	struct request *rq = blk_mq_rq_from_pdu(r);
+	struct kblk_disk *d = r->queue->disk;
+
+	if (data)
+		crc = kblk_crc_pages(rq, crc);
+	if (r->answer.digest == kblk_crc_end(crc))
+		return true;
+	atomic_inc(&d->digest_errors);
+	pr_err_ratelimited("kofi_blk: %s: wrong digest of an answer%s: command %u, sector %llu, %u bytes\n",
+			   d->gd->disk_name, data ? " with data" : "", r->cmd.op,
+			   le64_to_cpu(r->cmd.sector), le32_to_cpu(r->cmd.len));
+	kblk_lost(d);
+	return false;
+}
+
 static void kblk_part(struct kblk_rq *r)
 {
 	struct request *rq = blk_mq_rq_from_pdu(r);
@@ -69,6 +107,8 @@ static void kblk_part(struct kblk_rq *r)
 	if (!atomic_dec_and_test(&r->parts))
 		return;
 	kblk_put_mr(r);
+	if (r->check && !kblk_intact(r, true))
+		return;
 	if (r->sts == BLK_STS_RESOURCE)
 		kblk_retry(rq);
 	else
@@ -176,11 +216,11 @@ static struct kblk_rq *kblk_find(struct kblk_queue *q, u32 value)
  * Check the form of an answer. It must be remote CQ data if, and only if, the
  * command reads data.
  */
-static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
+static bool kblk_form(const struct kblk_queue *q, const struct request *rq,
 		      u32 value, bool data)
 {
 	return data == (req_op(rq) == REQ_OP_READ &&
-			d->features & KBLK_FEATURE_CQ_DATA &&
+			kblk_has(q, KBLK_FEATURE_CQ_DATA) &&
 			FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK);
 }
 
@@ -199,8 +239,34 @@ static bool kblk_complete_data(const struct kblk_queue *q,
 		len && len < bytes);
 }
 
-/* @data: it came with the data of a read, the last write of which had @len bytes */
-static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
+/*
+ * Compare the digest of an answer without data. The digest of a successful read is compared
+ * later, see kblk_part().
+ */
+static bool kblk_digest_fits(struct kblk_rq *r, __le32 digest, u32 value)
+{
+	struct request *rq = blk_mq_rq_from_pdu(r);
+
+	if (!kblk_has(r->queue, KBLK_FEATURE_DIGEST))
+		return true;
+	r->answer = (struct kblk_answer) {
+		.value = cpu_to_le32(value), .digest = digest,
+	};
+	r->check = req_op(rq) == REQ_OP_READ &&
+		   FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK;
+	if (r->check || kblk_intact(r, false))
+		return true;
+	/* this flush covers no writes, as it is sent again */
+	if (req_op(rq) == REQ_OP_FLUSH)
+		kblk_cache_flushed(r->queue->disk->cache, false);
+	return false;
+}
+
+/*
+ * @data: it came with the data of a read, the last write of which had @len bytes; otherwise
+ * it is a message with @digest
+ */
+static void kblk_answered(struct kblk_queue *q, u32 value, __le32 digest, bool data,
 			  size_t len)
 {
 	struct kblk_rq *r = kblk_find(q, value);
@@ -214,9 +280,11 @@ static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 		kblk_lost(d);
 		return;
 	}
+	if (!kblk_digest_fits(r, digest, value))
+		return;
 	rq = blk_mq_rq_from_pdu(r);
 	sts = kblk_status(FIELD_GET(KBLK_ANSWER_STATUS, value));
-	if (!kblk_form(d, rq, value, data) ||
+	if (!kblk_form(q, rq, value, data) ||
 	    (data && !kblk_complete_data(q, rq, len)))
 		sts = BLK_STS_IOERR;
 	if (!READ_ONCE(d->answered))
@@ -234,15 +302,17 @@ static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	struct kblk_queue *q = rx->queue;
 	bool data = wc->flags & FI_REMOTE_CQ_DATA;
 	u32 value = data ? wc->data : le32_to_cpu(rx->msg.value);
+	__le32 digest = data ? 0 : rx->msg.digest;
 	bool good = !wc->err && (data ? wc->flags & FI_RMA :
-				 wc->len == sizeof(rx->msg) && !rx->msg.reserved);
+				 wc->len == sizeof(rx->msg) &&
+				 (!digest || kblk_has(q, KBLK_FEATURE_DIGEST)));
 
 	/* before the answer, since its tag may be reused at once */
 	if (!good || fi_recv(q->ep, &rx->msg, sizeof(rx->msg), NULL, 0,
 			     &rx->cqe))
 		kblk_lost(q->disk);
 	if (good)
-		kblk_answered(q, value, data, wc->len);
+		kblk_answered(q, value, digest, data, wc->len);
 }
 
 /* For providers where remote CQ data takes no receive */
@@ -253,7 +323,7 @@ static void kblk_data_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	if (wc->err)
 		kblk_lost(q->disk);
 	else
-		kblk_answered(q, wc->data, true, wc->len);
+		kblk_answered(q, wc->data, 0, true, wc->len);
 }
 
 static void kblk_send_failed(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -369,8 +439,20 @@ static int kblk_map(struct kblk_rq *r, unsigned int segs, u64 access)
 	return 0;
 }
 
+/* The command is complete, and its pages do not change until the request completes. */
+static void kblk_add_digests(struct request *rq, struct kblk_rq *r)
+{
+	u32 crc = KBLK_CRC_START;
+
+	r->digests.data = req_op(rq) == REQ_OP_WRITE ?
+			  kblk_crc_end(kblk_crc_pages(rq, crc)) : 0;
+	r->digests.command = kblk_cmd_digest(&r->cmd, r->digests.data);
+}
+
 static int kblk_send(struct kblk_rq *r, bool more)
 {
+	size_t digests = kblk_has(r->queue, KBLK_FEATURE_DIGEST) ?
+			 sizeof(r->digests) : 0;
 	const struct fi_msg msg = {
 		.msg_bvec = r->bv,
 		.iov_count = 1 + r->follow,
@@ -378,7 +460,8 @@ static int kblk_send(struct kblk_rq *r, bool more)
 		.context = r->follow ? &r->sent : &r->queue->lost,
 	};
 
-	bvec_set_virt(r->bv, &r->cmd, sizeof(r->cmd));
+	/* the digests are adjacent */
+	bvec_set_virt(r->bv, &r->cmd, sizeof(r->cmd) + digests);
 	return fi_sendmsg(r->queue->ep, &msg, (r->follow ? FI_COMPLETION :
 					       FI_INJECT) |
 					      (more ? FI_MORE : 0));
@@ -458,6 +541,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	r->sent.done = kblk_sent;
 	r->mr = NULL;
 	r->follow = 0;
+	r->check = false;
 	r->sts = BLK_STS_OK;
 	atomic_set(&r->answered, 0);
 	r->cmd.gen = ++r->gen;
@@ -481,6 +565,8 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 			goto lost;
 	}
 
+	if (kblk_has(q, KBLK_FEATURE_DIGEST))
+		kblk_add_digests(rq, r);
 	if (req_op(rq) == REQ_OP_FLUSH)
 		kblk_cache_flush(d->cache);
 	blk_mq_start_request(rq);

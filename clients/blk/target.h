@@ -141,6 +141,8 @@ enum kblkt_discard {
  * @flush: work item that executes all of @flushes at once
  * @welcome: attributes for clients
  * @counts: counters of commands, since the directory was created
+ * @digest_errors: number of commands and of data with a wrong digest, since the directory
+ *	was created
  * @log: limit of log lines about logins to the volume, KBLKT_LOG_BURST in five seconds
  */
 struct kblkt_volume {
@@ -173,6 +175,7 @@ struct kblkt_volume {
 	struct work_struct	flush;
 	struct kblk_welcome	welcome;
 	struct kblkt_counts	counts;
+	atomic64_t		digest_errors;
 	struct ratelimit_state	log;
 };
 
@@ -200,6 +203,8 @@ struct kblkt_link {
  * @links: volumes that the port reaches, under kblkt_lock
  * @config: protects the attributes
  * @at: the address
+ * @digest: enum kblk_digest; written and read without a lock, a change concerns later
+ *	connections
  * @fabric: open while the port is enabled; written under @config, read without it to show
  *	whether the port is enabled
  * @eq: event queue of the port and its connections
@@ -216,6 +221,7 @@ struct kblkt_port {
 	struct list_head	links;
 	struct mutex		config;		/* for the attributes */
 	struct kblkt_where	at;
+	enum kblk_digest	digest;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct fid_pep		*pep;
@@ -230,8 +236,8 @@ struct kblkt_port {
  * @conn: connection of the receive
  * @node: entry in the list of commands that wait for memory
  * @page: memory of the message
- * @cmd: the command in @page; its data follows, at a multiple of %KBLK_INLINE for the
- *	bio, in one contiguous message for the device
+ * @cmd: the command in @page; its digests and data follow, the data at a multiple of
+ *	%KBLK_INLINE for the bio, in one contiguous message for the device
  */
 struct kblkt_rx {
 	struct kofi_cqe		cqe;
@@ -259,10 +265,11 @@ struct kblkt_rx {
  * @sector: first sector
  * @addr: remote address of the client's memory
  * @key: key of the client's memory, valid until the answer
+ * @digests: digests of the command and its data; 0 without KBLK_FEATURE_DIGEST
  * @pages: number of pages of the pool, in @bv; 0 for data that came with the command
  * @answer: message of the answer
  * @bio: bio for the device
- * @work: work item for the file
+ * @work: work item for the file, or for the digest of a read
  * @bv: data
  */
 struct kblkt_io {
@@ -282,6 +289,7 @@ struct kblkt_io {
 	u64			sector;
 	u64			addr;
 	u64			key;
+	struct kblk_digests	digests;
 	unsigned int		pages;
 	struct kblk_answer	answer;
 	union {
@@ -337,6 +345,7 @@ struct kblkt_notes {
  * @hello: private data of the connection request
  * @accept: private data of the acceptance
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
+ * @cmd_len: bytes of a command with its digests
  * @began: time when it was accepted, in jiffies
  * @notes: unsolicited notes to the client
  * @peer: address of the client, for the log
@@ -375,6 +384,7 @@ struct kblkt_conn {
 	struct kblk_hello	hello;
 	struct kblk_accept	accept;
 	u32			features;
+	size_t			cmd_len;
 	unsigned long		began;
 	struct kblkt_notes	notes;
 	struct sockaddr_storage	peer;

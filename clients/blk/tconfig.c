@@ -324,12 +324,13 @@ static ssize_t kblkt_volume_stat_show(struct config_item *item, char *page)
 	conns = v->conns;
 	mutex_unlock(&kblkt_lock);
 	return sysfs_emit(page,
-			  "connections %u\ndirect %d\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\n",
+			  "connections %u\ndirect %d\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\ndigest_errors %lld\n",
 			  conns, READ_ONCE(v->uncached),
 			  atomic64_read(&v->counts.reads),
 			  atomic64_read(&v->counts.writes),
 			  atomic64_read(&v->counts.others),
-			  atomic64_read(&v->counts.errors));
+			  atomic64_read(&v->counts.errors),
+			  atomic64_read(&v->digest_errors));
 }
 CONFIGFS_ATTR_RO(kblkt_volume_, stat);
 
@@ -745,6 +746,25 @@ KBLKT_PORT_STORE(provider)
 KBLKT_PORT_SHOW(provider)
 CONFIGFS_ATTR(kblkt_port_, provider);
 
+static ssize_t kblkt_port_digest_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n",
+			  kblk_digest_text(READ_ONCE(kblkt_port(item)->digest)));
+}
+
+/* Existing connections stay. */
+static ssize_t kblkt_port_digest_store(struct config_item *item,
+				       const char *page, size_t len)
+{
+	int mode = kblk_parse_digest(page);
+
+	if (mode < 0)
+		return mode;
+	WRITE_ONCE(kblkt_port(item)->digest, mode);
+	return len;
+}
+CONFIGFS_ATTR(kblkt_port_, digest);
+
 static ssize_t kblkt_port_enable_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(kblkt_port(item)->fabric));
@@ -804,6 +824,7 @@ static struct configfs_attribute *kblkt_port_attrs[] = {
 	&kblkt_port_attr_addr,
 	&kblkt_port_attr_port,
 	&kblkt_port_attr_provider,
+	&kblkt_port_attr_digest,
 	&kblkt_port_attr_enable,
 	NULL
 };
@@ -862,6 +883,7 @@ static struct config_group *kblkt_make_port(struct config_group *group,
 	INIT_DELAYED_WORK(&p->again, kblkt_again);
 	strscpy(p->at.port, KBLK_PORT);
 	strscpy(p->at.provider, "sock");
+	p->digest = KBLK_DIGEST_OPTIONAL;
 	config_group_init_type_name(&p->group, name, &kblkt_port_type);
 	config_group_init_type_name(&p->volumes, "volumes",
 				    &kblkt_port_volumes_type);

@@ -245,8 +245,14 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	c->hello = *hello;
 	c->depth = le16_to_cpu(hello->depth);
 	c->features = le32_to_cpu(hello->features) & KBLK_FEATURES;
-	if (!kblk_has_data(info))
+	if (READ_ONCE(p->digest) == KBLK_DIGEST_OFF)
+		c->features &= ~KBLK_FEATURE_DIGEST;
+	/* CQ data has no room for a digest */
+	if (!kblk_has_data(info) || c->features & KBLK_FEATURE_DIGEST)
 		c->features &= ~KBLK_FEATURE_CQ_DATA;
+	c->cmd_len = sizeof(struct kblk_cmd);
+	if (c->features & KBLK_FEATURE_DIGEST)
+		c->cmd_len += sizeof(struct kblk_digests);
 	c->began = jiffies;
 	INIT_WORK(&c->end, kblkt_conn_end);
 	spin_lock_init(&c->lock);
@@ -317,6 +323,9 @@ static enum kblk_reason kblkt_connect(struct kblkt_port *p,
 				    KBLK_VERSION);
 	if (reason)
 		return reason;
+	if (READ_ONCE(p->digest) == KBLK_DIGEST_REQUIRED &&
+	    !(le32_to_cpu(hello->features) & KBLK_FEATURE_DIGEST))
+		return KBLK_REASON_FEATURE;
 	memcpy(&peer, info->dest_addr, min(info->dest_addrlen, sizeof(peer)));
 	if (kblkt_full(&peer))
 		return KBLK_REASON_FULL;

@@ -15,6 +15,10 @@
  * then a bio and a message follow. All other commands are a bio and a message. A
  * failure at any step becomes a message with a status.
  *
+ * Digests. A command is used, and its data is written, when their digests are right. If one is
+ * wrong, the connection is closed without an answer, and the client sends the command again. If
+ * interrupts are off when the bio of a read completes, a work item computes the digest.
+ *
  * Credits. The receive of a command is posted again before its answer is, so a
  * client that has the answer may send the next command.
  *
@@ -28,6 +32,7 @@
 #include <linux/sched/mm.h>
 #include <linux/uio.h>
 
+#include "digest.h"
 #include "target.h"
 
 static void kblkt_run(struct kblkt_conn *c);
@@ -80,7 +85,7 @@ void kblkt_io_space(struct fid_ep *ep, void *context)
 
 static int kblkt_receive(struct kblkt_rx *rx)
 {
-	return fi_recv(rx->conn->ep, rx->cmd, sizeof(*rx->cmd) + KBLK_INLINE,
+	return fi_recv(rx->conn->ep, rx->cmd, rx->conn->cmd_len + KBLK_INLINE,
 		       NULL, 0, &rx->cqe);
 }
 
@@ -144,6 +149,11 @@ static void kblkt_local(struct kblkt_io *io, int dir,
 	iov_iter_bvec(&local->iter, dir, io->bv, io->pages, io->len);
 	msg->msg_iter = &local->iter;
 	msg->vec = KOFI_ITER;
+}
+
+static bool kblkt_has_digests(const struct kblkt_conn *c)
+{
+	return c->features & KBLK_FEATURE_DIGEST;
 }
 
 /* Test whether reads are answered by remote CQ data. */
@@ -220,6 +230,28 @@ static void kblkt_count(struct kblkt_counts *n, u8 op, bool failed)
 		atomic64_inc(&n->errors);
 }
 
+/* Close the connection; the client sends its commands without an answer again. */
+static void kblkt_damaged(struct kblkt_conn *c, const char *what)
+{
+	atomic64_inc(&c->volume->digest_errors);
+	pr_err_ratelimited("kofi_blkt: %pISc: %s: wrong digest of %s, connection ended\n",
+			   &c->peer, c->volume->name, what);
+	kblkt_lost(c);
+}
+
+static __le32 kblkt_answer_digest(const struct kblkt_io *io, bool read)
+{
+	u32 crc = kblk_answer_crc(io->digests.command,
+				  cpu_to_le32(kblkt_value(io)));
+
+	if (read) {
+		/* see kblkt_digest_waits() */
+		lockdep_assert_irqs_enabled();
+		crc = kblk_crc_bvec(crc, io->bv, io->pages);
+	}
+	return kblk_crc_end(crc);
+}
+
 /* Any context */
 static void kblkt_finish(struct kblkt_io *io, u8 status)
 {
@@ -227,6 +259,8 @@ static void kblkt_finish(struct kblkt_io *io, u8 status)
 	struct kblkt_conn *c = io->conn;
 
 	io->status = status;
+	io->answer.digest = kblkt_has_digests(c) ?
+			    kblkt_answer_digest(io, read) : 0;
 	kblkt_count(&c->volume->counts, io->op, status != KBLK_OK);
 	kblkt_count(&c->counts, io->op, status != KBLK_OK);
 	if (io->rx)
@@ -296,6 +330,18 @@ void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 	kblkt_bios_put(c);
 }
 
+static void kblkt_digest_work(struct work_struct *work)
+{
+	kblkt_io_done(container_of(work, struct kblkt_io, work), BLK_STS_OK);
+}
+
+/* The digest of a long read takes too long for an interrupt handler. */
+static bool kblkt_digest_waits(const struct kblkt_io *io)
+{
+	return io->op == KBLK_OP_READ && kblkt_has_digests(io->conn) &&
+	       (in_hardirq() || irqs_disabled());
+}
+
 static void kblkt_bio_done(struct bio *bio)
 {
 	struct kblkt_io *io = container_of(bio, struct kblkt_io, bio);
@@ -312,7 +358,12 @@ static void kblkt_bio_done(struct bio *bio)
 	    sts != BLK_STS_NOTSUPP)
 		kblkt_flushed(io->conn->volume, blk_status_to_errno(sts));
 	bio_uninit(bio);
-	kblkt_io_done(io, sts);
+	if (sts || !kblkt_digest_waits(io)) {
+		kblkt_io_done(io, sts);
+		return;
+	}
+	INIT_WORK(&io->work, kblkt_digest_work);
+	queue_work(io->conn->volume->wq, &io->work);
 }
 
 /* Without a cache the block layer drops the FUA. */
@@ -442,11 +493,39 @@ static void kblkt_moved(struct fid_cq *cq, const struct kofi_wc *wc)
 		kblkt_answer_part(io, wc);
 	else if (wc->err)
 		kblkt_lost(io->conn);
+	else if (kblkt_has_digests(io->conn) &&
+		 io->digests.data != kblk_crc_end(kblk_crc_bvec(KBLK_CRC_START, io->bv,
+								io->pages)))
+		kblkt_damaged(io->conn, "data");
 	else
 		kblkt_submit(io);
 }
 
 /* ------------------------------------------------------------------- commands */
+
+/* Behind the command, with KBLK_FEATURE_DIGEST */
+static const struct kblk_digests *kblkt_digests(const struct kblk_cmd *cmd)
+{
+	return (const struct kblk_digests *)(cmd + 1);
+}
+
+/*
+ * Compare the digests of a command and of the data behind it; @len is at least the length
+ * of a command. Returns what is wrong, or NULL.
+ */
+static const char *kblkt_cmd_damaged(const struct kblkt_conn *c,
+				     const struct kblk_cmd *cmd, size_t len)
+{
+	const struct kblk_digests *d = kblkt_digests(cmd);
+
+	if (d->command != kblk_cmd_digest(cmd, d->data))
+		return "a command";
+	if (cmd->flags & KBLK_CMD_INLINE &&
+	    d->data != kblk_crc_end(crc32c(KBLK_CRC_START, d + 1,
+					   len - c->cmd_len)))
+		return "data";
+	return NULL;
+}
 
 /* A command that no client of this version sends closes the connection. */
 static bool kblkt_cmd_valid(const struct kblkt_conn *c,
@@ -458,7 +537,7 @@ static bool kblkt_cmd_valid(const struct kblkt_conn *c,
 	};
 	u32 data;
 
-	if (len < sizeof(*cmd) || cmd->op >= KBLK_OPS ||
+	if (len < c->cmd_len || cmd->op >= KBLK_OPS ||
 	    cmd->flags & ~flags[cmd->op] ||
 	    le16_to_cpu(cmd->tag) >= c->depth ||
 	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
@@ -470,8 +549,11 @@ static bool kblkt_cmd_valid(const struct kblkt_conn *c,
 		return false;
 	if (cmd->op == KBLK_OP_FLUSH && (cmd->sector || cmd->len))
 		return false;
+	if (kblkt_has_digests(c) && cmd->op != KBLK_OP_WRITE &&
+	    kblkt_digests(cmd)->data)
+		return false;
 	data = cmd->flags & KBLK_CMD_INLINE ? le32_to_cpu(cmd->len) : 0;
-	return len - sizeof(*cmd) == data;
+	return len - c->cmd_len == data;
 }
 
 /* A valid command may still be refused, with an answer. */
@@ -569,12 +651,15 @@ static void kblkt_run(struct kblkt_conn *c)
 		io->len = le32_to_cpu(cmd->len);
 		io->addr = le64_to_cpu(cmd->addr);
 		io->key = le64_to_cpu(cmd->key);
+		if (kblkt_has_digests(c))
+			io->digests = *kblkt_digests(cmd);
 		if (io->pages)
 			io->bv[io->pages - 1].bv_len =
 				io->len - (io->pages - 1) * PAGE_SIZE;
 		io->rx = cmd->flags & KBLK_CMD_INLINE ? rx : NULL;
 		if (io->rx)
-			bvec_set_virt(&io->bv[0], rx->cmd + 1, io->len);
+			bvec_set_virt(&io->bv[0], (u8 *)rx->cmd + c->cmd_len,
+				      io->len);
 		else
 			kblkt_rearm(rx);
 		kblkt_start(io);
@@ -585,9 +670,17 @@ static void kblkt_received(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct kblkt_rx *rx = container_of(wc->cqe, struct kblkt_rx, cqe);
 	struct kblkt_conn *c = rx->conn;
+	const char *damaged = NULL;
 
 	if (wc->err) {
 		kblkt_lost(c);
+		return;
+	}
+	/* before any other check, which would blame the client */
+	if (kblkt_has_digests(c) && wc->len >= c->cmd_len)
+		damaged = kblkt_cmd_damaged(c, rx->cmd, wc->len);
+	if (damaged) {
+		kblkt_damaged(c, damaged);
 		return;
 	}
 	/* more commands than tags would wait for each other in one stream */
@@ -628,7 +721,7 @@ int kblkt_io_alloc(struct kblkt_conn *c)
 		if (!c->rx[i].page)
 			return -ENOMEM;
 		c->rx[i].cmd = page_address(c->rx[i].page) + KBLK_INLINE -
-			       sizeof(struct kblk_cmd);
+			       c->cmd_len;
 		c->io[i].conn = c;
 		c->io[i].moved.done = kblkt_moved;
 		c->io[i].answered.done = kblkt_answered;

@@ -256,9 +256,10 @@ static ssize_t kblkt_client_show(const struct kblkt_conn *c, char *page,
 		errors += atomic64_read(&o->counts.errors);
 	}
 	return sysfs_emit_at(page, len,
-			     "%pISc host=%s session=%8phN queues=%u reads=%llu writes=%llu others=%llu errors=%llu%s%s\n",
+			     "%pISc host=%s session=%8phN queues=%u reads=%llu writes=%llu others=%llu errors=%llu digests=%d%s%s\n",
 			     &c->peer, c->host, c->session.session, queues,
 			     reads, writes, others, errors,
+			     !!(c->features & KBLK_FEATURE_DIGEST),
 			     *c->identity ? " identity=" : "", c->identity);
 }
 

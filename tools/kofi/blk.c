@@ -25,6 +25,7 @@ struct options {
 	const char	*discard;
 	const char	*queues;
 	const char	*polled;
+	const char	*digest;
 	const char	*io_timeout;
 	const char	*path_timeout;
 	const char	*fast_fail;
@@ -301,7 +302,7 @@ static const char *blk_map_error(const struct options *o, int err)
 	case ENOSPC:
 		return "the target has as many connections as it can have";
 	case EPROTONOSUPPORT:
-		return "the target speaks another version";
+		return "the target speaks another version, or one side demands digests";
 	case EBUSY:
 		return "the target is still busy with an earlier mapping";
 	case ENODATA:
@@ -351,6 +352,7 @@ static int blk_map(const struct options *o, char **words)
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
 	err = err ?: blk_set(CLIENT, name, "polled", o->polled);
+	err = err ?: blk_set(CLIENT, name, "digest", o->digest);
 	err = err ?: blk_set(CLIENT, name, "io_timeout", o->io_timeout);
 	err = err ?: blk_set(CLIENT, name, "path_timeout", o->path_timeout);
 	err = err ?: blk_set(CLIENT, name, "fast_fail", o->fast_fail);
@@ -412,16 +414,16 @@ static int blk_unmap(const struct options *o, char **words)
 static const struct blk_kind {
 	const char	*key;
 	const char	*dir;
-	const char	*attrs[16];
+	const char	*attrs[18];
 } blk_kinds[] = {
 	{ "volumes", VOLUMES,
 	  { "enable", "path", "readonly", "uuid", "discard", "allow",
 	    "access", "connections", "stat" } },
-	{ "ports", PORTS, { "enable", "addr", "port", "provider", LINKS } },
+	{ "ports", PORTS, { "enable", "addr", "port", "provider", "digest", LINKS } },
 	{ "maps", CLIENT,
 	  { "device", "state", "addr", "port", "volume", "uuid", "provider", "queues",
-	    "polled", "io_timeout", "path_timeout", "fast_fail", "host", "identity",
-	    "key" } },
+	    "polled", "digest", "io_timeout", "path_timeout", "fast_fail", "host",
+	    "identity", "key", "stat" } },
 	{ NULL, NULL, { NULL } }
 };
 
@@ -553,6 +555,7 @@ static const char blk_usage[] =
 "                [--polled N] [--io-timeout SECONDS] [--path-timeout SECONDS]\n"
 "                [--fast-fail SECONDS] [--name NAME] [--host WORD] [--uuid UUID]\n"
 "                [--identity NAME --key DESCRIPTION]\n"
+"                [--digest off|optional|required]\n"
 "       kofi blk unmap NAME|DEVICE [--force]\n"
 "       kofi blk list [--json]\n"
 "\n"
@@ -588,6 +591,8 @@ static const char blk_usage[] =
 "      --identity NAME    what this machine proves to be; with --key\n"
 "      --key DESCRIPTION  key of that name in keyring .kofi_blk; the target has to prove\n"
 "                         that it has the key, too\n"
+"      --digest off|optional|required  CRC32C of commands, answers and data; off,\n"
+"                         unless given; optional: if the target's port allows it\n"
 "      --force            unmap it while it is open: requests fail\n"
 "  -j, --json             as JSON\n"
 "  -h, --help             this text\n"
@@ -611,6 +616,7 @@ static const struct option blk_options[] = {
 	{ "host",	required_argument,	NULL, 'H' },
 	{ "identity",	required_argument,	NULL, 'i' },
 	{ "key",	required_argument,	NULL, 'k' },
+	{ "digest",	required_argument,	NULL, 'D' },
 	{ "clear",	no_argument,		NULL, 'c' },
 	{ "exclusive",	no_argument,		NULL, 'x' },
 	{ "discard",	required_argument,	NULL, 'd' },
@@ -633,7 +639,7 @@ static const struct blk_command {
 	{ "allow", blk_allow, 2, 0, "", "a volume and clients" },
 	{ "clients", blk_clients, 1, 0, "", "a volume" },
 	{ "resize", blk_resize, 1, 0, "", "a volume" },
-	{ "map", blk_map, 2, 0, "nPpqotTfHuik", "an address and a volume" },
+	{ "map", blk_map, 2, 0, "nPpqotTfHuikD", "an address and a volume" },
 	{ "unmap", blk_unmap, 1, 0, "F", "a name or a device" },
 	{ "list", blk_list, 0, 0, "j", "nothing else" },
 	{ "save", blk_run_save, 0, 1, "", "one file at most" },
@@ -678,6 +684,8 @@ static const char **blk_option(struct options *o, int opt)
 		return &o->identity;
 	case 'k':
 		return &o->key;
+	case 'D':
+		return &o->digest;
 	}
 	return NULL;
 }
@@ -750,6 +758,8 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 		return usage_error("blk",
 				   "--host wants a word of 1 to %d bytes, no blanks",
 				   WORD_LEN);
+	if (!blk_digest(o->digest))
+		return usage_error("blk", "--digest wants off, optional or required");
 	if (!o->identity != !o->key)
 		return usage_error("blk", "--identity and --key go together");
 	if (!blk_identity(o->identity) || !blk_identity(o->key))

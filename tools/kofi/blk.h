@@ -51,6 +51,7 @@ bool blk_name(const char *text, size_t max);
 bool blk_address(const char *text);
 bool blk_nets(const char *text);
 bool blk_identity(const char *text);
+bool blk_digest(const char *text);
 bool blk_uuid(const char *text);
 
 /* 32 hexadecimal digits that name this machine to targets, or NULL */

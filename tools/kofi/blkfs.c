@@ -274,6 +274,13 @@ bool blk_identity(const char *text)
 	return blk_word(text, WORD_LEN);
 }
 
+/* The words of the attributes "digest" */
+bool blk_digest(const char *text)
+{
+	return !text || !strcmp(text, "off") || !strcmp(text, "optional") ||
+	       !strcmp(text, "required");
+}
+
 /* id:NAME=DESCRIPTION */
 static bool blk_client(char *text)
 {

@@ -96,6 +96,11 @@ static bool form_access(char *to, const char *value)
 	       (!strcmp(value, "shared") || !strcmp(value, "exclusive"));
 }
 
+static bool form_digest(char *to, const char *value)
+{
+	return form_same(to, value) && blk_digest(value);
+}
+
 static bool form_uuid(char *to, const char *value)
 {
 	if (!blk_uuid(value))
@@ -193,6 +198,7 @@ static const struct kind {
 		{ "addr", form_address, NULL },
 		{ "port", form_port, KBLK_PORT },
 		{ "provider", form_word, "sock" },
+		{ "digest", form_digest, "optional" },
 		{ "enable", form_bool, "0" },
 	} },
 	{ NULL, NULL, 0, { { NULL, NULL, NULL } } }
@@ -209,6 +215,16 @@ static const struct key *kind_key(const struct kind *kind, const char *name)
 		if (!strcmp(key->name, name))
 			return key;
 	return NULL;
+}
+
+/*
+ * Test for an attribute that the first programs and modules do not have. It is saved unless
+ * it has its preset, so those programs read the file. Without the attribute, a module works
+ * as with the preset.
+ */
+static bool is_added(const struct key *key)
+{
+	return key->form == form_digest;
 }
 
 /* The value that there is, in the form of the file; empty if there is none */
@@ -433,6 +449,8 @@ static bool save_one(FILE *f, const struct kind *kind, const char *name)
 	fprintf(f, "\n[%s %s]\n", kind->name, name);
 	for (key = kind->keys; key < kind->keys + KEYS && key->name; key++) {
 		err = live(value, kind, name, key);
+		if (is_added(key) && (err == -ENOENT || !strcmp(value, key->preset)))
+			continue;
 		if (err) {
 			error("cannot save %s of %s %s: %s", key->name,
 			      kind->name, name, blk_text(err));
@@ -737,6 +755,8 @@ static bool put(struct object *o, const struct key *key, const char *value,
 
 	err = live(now, kind, o->name, key);
 	if (!err && !strcmp(now, value))
+		return true;
+	if (err == -ENOENT && is_added(key) && !strcmp(value, key->preset))
 		return true;
 	err = blk_set(kind->dir, o->name, key->name, value);
 	if (err == -EBUSY && is_enabled(kind, o->name)) {

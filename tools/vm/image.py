@@ -123,7 +123,10 @@ def payload(where, kernel, parts, programs=()):
         previous.payload(where / "previous", kernel)
     if kernel.modules:
         (where / "stock").mkdir()
-        names = {"virtio_net"}.union(needed_by(ours),
+        needed = needed_by(ours)
+        if "libcrc32c" in needed:   # which asks for it by an alias
+            needed |= {"crc32c_generic?", "crc32c_intel?"}
+        names = {"virtio_net"}.union(needed,
                                      *(part.modules for part in parts))
         for f in with_dependencies(kernel, names):
             name = re.sub(r"\.ko.*", ".ko", f.name)

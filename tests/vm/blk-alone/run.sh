@@ -7,6 +7,7 @@
 . "$VM/restart.sh"
 . "$VM/access.sh"
 . "$VM/auth.sh"
+. "$VM/digest.sh"
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1 SIW=10.99.2.1 FEW=10.99.3.1 DM_DISABLE_UDEV=1
 VERBS6=fd99:1:2::1
@@ -447,7 +448,12 @@ for provider in $PROVIDERS; do
 	step "$provider listed" listed $provider
 	step "$provider exclusive" exclusive $provider
 	step "$provider authenticated" authenticated $provider
+	step "$provider digests" negotiated $provider
+	step "$provider with-digests" with_digests $provider
+	step "$provider digests-later" digests_later $provider
+	step "$provider digests-change" digests_change $provider
 done
+step digest-tool digest_by_tool
 step exclusive-identity exclusive_identity sock
 step identity-lists identity_lists
 step auth-tool auth_by_tool

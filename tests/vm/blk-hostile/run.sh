@@ -11,10 +11,10 @@
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1
 # commands of a client, on each volume, targets, and faults of each; wrong exchanges of
-# proofs with a client, and with a target
+# proofs with a client, and with a target; damaged commands and answers with digests
 case $VM_SOAK in
-1) COUNT=33334 TARGETS=6 FAULTS=1000 EXCHANGES=100000 PROOFS=5000 ;;
-*) COUNT=500 TARGETS=3 FAULTS=6 EXCHANGES=1000 PROOFS=200 ;;
+1) COUNT=33334 TARGETS=6 FAULTS=1000 EXCHANGES=100000 PROOFS=5000 DAMAGES=10000 ANSWERS=50 ;;
+*) COUNT=500 TARGETS=3 FAULTS=6 EXCHANGES=1000 PROOFS=200 DAMAGES=100 ANSWERS=3 ;;
 esac
 MIB=4	# of a volume, and on either side of it
 
@@ -256,6 +256,81 @@ auth_takeover() {
 		retry state n live && unmap n && port_gone other
 }
 
+# --- digests ---
+
+# A damaged command has no effect and no answer, and right ones in between have both.
+damaged_commands() {	# PROVIDER FAULTS
+	dmesg -c >/dev/null
+	was=$(stat_of wild digest_errors)
+	kofi-blk-peer "$(of_userspace "$1")" "$(address "$1")" 4421 wild digest "$2" "$(seed)" &&
+		state m live && ! lost && unharmed wild &&
+		dmesg | grep -q "kofi_blkt: .* wild: wrong digest of a command, connection ended" &&
+		[ "$(stat_of wild digest_errors)" -gt "$was" ]
+}
+
+# A client uses no damaged answer and no damaged data, and sends each command again.
+damaged_answers() {	# PROVIDER FAULTS
+	port=$((4700 + ${#1}))
+	kofi-blk-target "$(of_userspace "$1")" "$(address "$1")" $port 4 "$2" "$(seed)" digest \
+		>/tmp/target.digest 2>&1 &
+	target=$!
+	retry listens_over "$1" $port && map sums any "$1" port=$port digest=required &&
+		disk=$(device sums) || return
+	until grep -q "^honest$" /tmp/target.digest; do
+		verify "$disk" --io_size=512k --iodepth=4 || return
+		gone $target && cat /tmp/target.digest && return 1
+	done
+	verify "$disk" --io_size=512k --iodepth=4 && [ "$(client_stat sums digests)" = 1 ] &&
+		[ "$(client_stat sums digest_errors)" = "$2" ] && unmap sums && kill $target
+}
+
+damaged() { grep -c "to $1$" /tmp/relay; }
+write_all() {
+	dd if=/tmp/pattern of="$disk" bs=64k oflag=direct conv=notrunc status=none &&
+		cmp /tmp/pattern /tmp/path.img
+}
+read_all() {
+	dd if="$disk" of=/tmp/out bs=64k iflag=direct status=none && cmp /tmp/pattern /tmp/out
+}
+
+# Until some data to the target was damaged, and some to the client
+both_ways() {	# COMMAND OF EACH ROUND
+	writes=$(($(damaged target) + 2)) reads=$(($(damaged client) + 2))
+	until [ "$(damaged target)" -ge $writes ] && [ "$(damaged client)" -ge $reads ]; do
+		"$@" || return
+	done
+}
+
+seen_wrong=0
+use_damaged() {
+	write_all >/dev/null || seen_wrong=$((seen_wrong | 1))
+	# the volume has the pattern, so each difference is of the read
+	dd if=/tmp/pattern of=/tmp/path.img bs=64k conv=notrunc status=none &&
+		{ read_all >/dev/null || seen_wrong=$((seen_wrong | 2)); }
+}
+use_none() { write_all && read_all; }
+
+# A host on the path flips bits of data, and no layer below notices.
+on_path() {
+	tr '\0' '\245' </dev/zero | head -c 1M >/tmp/pattern
+	backing path 1 && volume path || return
+	kofi-blk-relay 4800 4421 0xa5 >/tmp/relay &
+	echo $! >/tmp/relay.pid
+	retry listens 4800
+}
+path_without_digests() {
+	on_path && map p path sock port=4800 && disk=$(device p) && both_ways use_damaged &&
+		[ $seen_wrong = 3 ] && [ "$(client_stat p digests)" = 0 ] && unmap p
+}
+path_with_digests() {
+	map p path sock port=4800 digest=required && disk=$(device p) || return
+	to_target=$(damaged target) to_client=$(damaged client)
+	both_ways use_none &&
+		[ "$(stat_of path digest_errors)" = $(($(damaged target) - to_target)) ] &&
+		[ "$(client_stat p digest_errors)" = $(($(damaged client) - to_client)) ] &&
+		unmap p && kill "$(cat /tmp/relay.pid)" && volume_gone path
+}
+
 # A device takes four requests and then waits. So the target waits with the fifth command,
 # and reads the sixth one only when the connection has been reset. It must not start it.
 LATE=127.0.0.3
@@ -322,6 +397,13 @@ if over_rdma; then
 	step auth-target-verbs auth_target verbs $((PROOFS / 10))
 fi
 step auth-takeover auth_takeover
+step damaged-commands damaged_commands sock $DAMAGES
+cat /tmp/.step
+step damaged-answers damaged_answers sock $ANSWERS
+# An answer that is a message invalidates a key of the client, which a program does not have.
+if over_rdma; then step damaged-answers-verbs damaged_answers verbs $ANSWERS; fi
+step path-without-digests path_without_digests
+step path-with-digests path_with_digests
 step not-started not_started
 step end ends
 step nothing-left retry no_objects

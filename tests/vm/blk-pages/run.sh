@@ -24,6 +24,6 @@ pages() {	# FILE SECTION...
 
 step setup setup || exit
 pages README.md "A disk of another machine"
-pages blk.rst Use Authentication
+pages blk.rst Use Authentication Digests
 check gone page_gone
 step nothing-left retry no_objects

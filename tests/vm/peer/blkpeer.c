@@ -5,6 +5,7 @@
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit|apart SESSION [IDENTITY KEYFILE]
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME auth IDENTITY KEYFILE EXCHANGES SEED
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME digest FAULTS SEED
  *	kofi-blk-peer tcp ADDRESS PORT VOLUME reset COMMANDS
  *
  * It maps the volume again and again and sends commands, of which one in eight is
@@ -20,6 +21,8 @@
  * the session is another one, too. With "auth" it makes that many exchanges of proofs that
  * are wrong in one way, none of which may be welcome, and right ones in between, which must
  * be: they check the target's proof. IDENTITY and KEYFILE authenticate the others, too.
+ * With "digest" its commands have digests. It damages FAULTS of them on the way, or their
+ * data: none may be answered, and no write of them may reach the volume.
  * With "reset" it sends writes of 4 KiB, the last one to the first block of the volume,
  * says "sent", waits for a line of input, and resets its connection.
  */
@@ -45,7 +48,7 @@
 
 #define TIMEOUT		120	/* seconds; nothing that works takes this long */
 #define MEMORY		(256U << 10)
-#define MESSAGE		(sizeof(struct kblk_cmd) + 2 * KBLK_INLINE)
+#define MESSAGE		(sizeof(struct kblk_cmd) + sizeof(struct kblk_digests) + 2 * KBLK_INLINE)
 #define SENDS		(4 * KBLK_DEPTH)
 #define BURST		200	/* commands of a connection at most */
 
@@ -73,6 +76,8 @@ static struct kblk_welcome welcome;
 static struct kblk_accept accepted;
 static bool connected, welcomed, challenged, down;
 static bool proves;		/* challenges are expected */
+static bool digests;		/* are offered, and demanded */
+static uint32_t last_value, last_digest;
 static size_t reply_len;
 static unsigned int last_reason;
 static const char *why;		/* it is down */
@@ -173,6 +178,7 @@ static bool events(int timeout)
 /* An answer is counted; whether it is right only an honest client can say. */
 static void take(uint32_t value)
 {
+	last_value = value;
 	last_status = value >> 24;
 	busy[value % KBLK_DEPTH] = false;
 	if (last_status == KBLK_OK)
@@ -235,8 +241,9 @@ static void progress(int timeout)
 		take_login(e.len);
 	} else if (n == 1) {
 		a = e.op_context;
-		if (e.len != sizeof(*a) || a->reserved)
+		if (e.len != sizeof(*a) || (a->digest && !digests))
 			die("an answer of %zu bytes", e.len);
+		last_digest = a->digest;
 		take(le32toh(a->value));
 		post(a);
 	} else if (n == -FI_EAVAIL) {
@@ -315,7 +322,8 @@ static struct kblk_hello right_hello(void)
 	return (struct kblk_hello) {
 		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
 		.oldest = htole16(KBLK_OLDEST),
-		.features = htole32(KBLK_FEATURE_CQ_DATA),
+		.features = htole32(KBLK_FEATURE_CQ_DATA |
+				    (digests ? KBLK_FEATURE_DIGEST : 0)),
 		.depth = htole16(KBLK_DEPTH),
 	};
 }
@@ -1034,6 +1042,172 @@ static bool auth_log_in(void)
 	return welcomed;
 }
 
+/* ------------------------------------------------------------------- digests */
+
+#define BLOCK	4096		/* bytes of a write or read */
+#define BLOCKS	16		/* that are written */
+
+/* What is damaged after the digests were computed */
+enum damage {
+	DAMAGE_COMMAND,
+	DAMAGE_DIGESTS,
+	DAMAGE_DATA,		/* behind the command */
+	DAMAGE_MEMORY,		/* that the target reads */
+	DAMAGE_SHORT,		/* the message ends early */
+	DAMAGES,
+	NONE = DAMAGES,
+};
+
+static unsigned char blocks[BLOCKS][BLOCK];	/* content of the volume */
+
+static void digest_dial(void)
+{
+	time_t end = limit();
+
+	while (!dial(true)) {
+		hang_up();
+		usleep(2000);
+		if (time(NULL) > end)
+			die("not welcome: reason %u", last_reason);
+	}
+	if (accepted.features != htole32(KBLK_FEATURE_DIGEST))
+		die("features %#x, not digests alone", le32toh(accepted.features));
+	renew();
+}
+
+/* Send a command for a block, with its digests, and then the damage. */
+static void digest_send(struct kblk_cmd *c, const unsigned char *data, enum damage damage)
+{
+	static unsigned char message[MESSAGE];
+	struct kblk_digests d = { 0 };
+	unsigned char *at = message + sizeof(*c) + sizeof(d);
+	bool behind = c->flags & KBLK_CMD_INLINE;
+	size_t len = sizeof(*c) + sizeof(d);
+
+	c->len = htole32(BLOCK);
+	if (!behind) {
+		c->addr = htole64(base);
+		c->key = htole64(key);
+	}
+	if (c->op == KBLK_OP_WRITE) {
+		d.data = htole32(~crc32c(~0U, data, BLOCK));
+		memcpy(behind ? at : memory, data, BLOCK);
+		len += behind ? BLOCK : 0;
+	}
+	d.command = cmd_digest(c, d.data);
+	memcpy(message, c, sizeof(*c));
+	memcpy(message + sizeof(*c), &d, sizeof(d));
+	switch (damage) {
+	case DAMAGE_COMMAND:
+		spoil(message, sizeof(*c));
+		break;
+	case DAMAGE_DIGESTS:
+		spoil(message + sizeof(*c), sizeof(d));
+		break;
+	case DAMAGE_DATA:
+		at[below(BLOCK)] ^= 1 << below(8);
+		break;
+	case DAMAGE_MEMORY:
+		memory[below(BLOCK)] ^= 1 << below(8);
+		break;
+	case DAMAGE_SHORT:
+		len = sizeof(*c) + below(len - sizeof(*c));
+		break;
+	default:
+		break;
+	}
+	transmit(message, len);
+	/* with the digest that the target computes the answer's from */
+	c->reserved2 = d.command;
+}
+
+/* A right command, whose answer has a right digest */
+static void digest_right(struct kblk_cmd *c, unsigned char *block)
+{
+	unsigned char data[BLOCK];
+	uint32_t crc;
+
+	randomize(data, sizeof(data));
+	memset(memory, 0, BLOCK);
+	digest_send(c, data, NONE);
+	await(0);
+	if (down || last_status != KBLK_OK)
+		die("a right command of type %u ends with %u: %s", c->op, last_status,
+		    down ? why : "answered");
+	crc = answer_crc(c->reserved2, htole32(last_value));
+	if (c->op == KBLK_OP_READ)
+		crc = crc32c(crc, memory, BLOCK);
+	if (last_digest != htole32(~crc))
+		die("the digest of an answer is wrong");
+	if (c->op == KBLK_OP_WRITE)
+		memcpy(block, data, BLOCK);
+	else if (memcmp(block, memory, BLOCK))
+		die("a block is not as it was written");
+}
+
+static struct kblk_cmd digest_cmd(unsigned int op, unsigned int block)
+{
+	return (struct kblk_cmd) {
+		.op = op, .tag = htole16(free_tag()), .gen = random64(),
+		.flags = op == KBLK_OP_WRITE && below(2) ? KBLK_CMD_INLINE : 0,
+		.sector = htole64(block * (BLOCK / 512)),
+	};
+}
+
+static int digest_faults(unsigned int most)
+{
+	unsigned char data[BLOCK];
+	unsigned int done[DAMAGES] = { 0 }, i, block;
+	enum damage damage;
+	struct kblk_cmd c;
+	time_t end;
+
+	digests = true;
+	digest_dial();
+	for (i = 0; i < BLOCKS; i++) {
+		c = digest_cmd(KBLK_OP_WRITE, i);
+		digest_right(&c, blocks[i]);
+	}
+	for (i = 0; i < most; i++) {
+		block = below(BLOCKS);
+		damage = i % DAMAGES;
+		c = digest_cmd(damage < DAMAGE_DATA && below(3) ? KBLK_OP_READ :
+			       KBLK_OP_WRITE, block);
+		if (damage == DAMAGE_DATA)
+			c.flags = KBLK_CMD_INLINE;
+		if (damage == DAMAGE_MEMORY)
+			c.flags = 0;
+		randomize(data, sizeof(data));
+		digest_send(&c, data, damage);
+		end = limit();
+		while (!down && asked != answered) {
+			progress(20);
+			if (time(NULL) > end)
+				die("a damaged command has no end");
+		}
+		if (asked == answered)
+			die("damage %u is answered with %u", damage, last_status);
+		done[damage]++;
+		/* welcome again when the target has finished with this connection */
+		hang_up();
+		digest_dial();
+		c = digest_cmd(KBLK_OP_READ, block);
+		digest_right(&c, blocks[block]);
+		c = digest_cmd(below(2) ? KBLK_OP_READ : KBLK_OP_WRITE, below(BLOCKS));
+		digest_right(&c, blocks[le64toh(c.sector) / (BLOCK / 512)]);
+	}
+	for (i = 0; i < BLOCKS; i++) {
+		c = digest_cmd(KBLK_OP_READ, i);
+		digest_right(&c, blocks[i]);
+	}
+	hang_up();
+	printf("damage of %u commands, %u digests, %u data, %u memory, %u short ones is noticed\n",
+	       done[0], done[1], done[2], done[3], done[4]);
+	return 0;
+}
+
+/* ----------------------------------------------------------------- takeovers */
+
 /* @id: 16 hexadecimal digits. One of three attempts is later than the client's. */
 static int take_over(const char *id, unsigned int first)
 {
@@ -1121,6 +1295,14 @@ int main(int argc, char **argv)
 		printf("seed %llu\n", (unsigned long long)chance);
 		open_all(argv[1], argv[2], argv[3]);
 		return auth_exchanges(strtoul(argv[8], NULL, 0));
+	}
+	if (argc == 8 && !strcmp(argv[5], "digest")) {
+		volume = argv[4];
+		chance = strtoull(argv[7], NULL, 0);
+		attempt = time(NULL);
+		printf("seed %llu\n", (unsigned long long)chance);
+		open_all(argv[1], argv[2], argv[3]);
+		return digest_faults(strtoul(argv[6], NULL, 0));
 	}
 	if (argc == 9) {
 		auth.identity = argv[7];

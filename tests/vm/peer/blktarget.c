@@ -4,6 +4,7 @@
  *
  *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED [SHORT]
  *	kofi-blk-target PROVIDER ADDRESS PORT MIB EXCHANGES SEED auth KEYFILE
+ *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED digest
  *
  * It has one volume of MIB, of its memory, under any name, and one connection at a
  * time. One command in eight it does wrong, in a way that the client answers with
@@ -16,6 +17,8 @@
  * seed gives the same choices. With SHORT, its only fault is that reads get that many
  * bytes of their data. With "auth", clients have to authenticate by the key. That many
  * exchanges of proofs are wrong, none of which a client may accept; then it says "honest".
+ * With "digest", commands and answers have digests. FAULTS of the answers, or of the data of
+ * reads, are damaged after their digests were computed; then it says "honest", too.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -36,7 +39,7 @@
 #include "blkauth.h"
 
 #define RECVS		(2 * KBLK_DEPTH)
-#define MESSAGE		(sizeof(struct kblk_cmd) + KBLK_INLINE)
+#define MESSAGE		(sizeof(struct kblk_cmd) + sizeof(struct kblk_digests) + KBLK_INLINE)
 #define BYTES_MAX	18	/* log2 of a request's at most */
 #define OLD		64	/* keys that are remembered */
 #define LIVE_MS		1200	/* one that ends earlier makes the client pause */
@@ -45,6 +48,7 @@
 struct command {
 	unsigned char	bytes[MESSAGE];
 	struct kblk_cmd	cmd;
+	struct kblk_digests digests;
 	bool		reading;	/* its data is under way */
 };
 
@@ -72,7 +76,7 @@ static struct {
 	struct command	commands[RECVS];
 	unsigned char	request[KBLK_LOGIN_LEN];
 	unsigned char	reply[KBLK_LOGIN_LEN];
-	unsigned char	rubbish[1 << BYTES_MAX];
+	unsigned char	rubbish[(1 << BYTES_MAX) + sizeof(struct kblk_answer)];
 	unsigned char	volume[];
 } *local;
 static uint64_t volume_bytes;
@@ -114,6 +118,13 @@ static struct {
 	unsigned char	last[KBLK_PROOF_LEN];	/* proof of an earlier exchange */
 	bool		proven;		/* the client's next message is its proof */
 } auth;
+
+/* Digests */
+static struct {
+	bool		on;
+	unsigned int	left;		/* answers that are to be damaged */
+	bool		damage;		/* the next one is */
+} digest;
 
 /* What has happened */
 static unsigned int served, flushed, wrong, connections, logins;
@@ -221,7 +232,11 @@ static void request(struct fi_eq_cm_entry *e, size_t len)
 		return;
 	}
 	a.features = h->features & htole32(KBLK_FEATURE_CQ_DATA);
-	cq_data = a.features;
+	if (digest.on)
+		a.features = h->features & htole32(KBLK_FEATURE_DIGEST);
+	if (digest.on && !a.features)
+		die("a client that offers no digests");
+	cq_data = a.features & htole32(KBLK_FEATURE_CQ_DATA);
 	if (connections && !honest() && !below(16)) {
 		count_fault();
 		if (below(3))
@@ -526,10 +541,10 @@ static uint32_t value_of(const struct kblk_cmd *c, unsigned int status)
 }
 
 /* @len is not sizeof(struct kblk_answer) in an answer that is wrong. */
-static void say(uint32_t value, uint32_t reserved, size_t len)
+static void say(uint32_t value, uint32_t digest_value, size_t len)
 {
 	struct kblk_answer a = {
-		.value = htole32(value), .reserved = htole32(reserved),
+		.value = htole32(value), .digest = htole32(digest_value),
 	};
 
 	memcpy(local->rubbish, &a, sizeof(a));
@@ -540,21 +555,56 @@ static void say(uint32_t value, uint32_t reserved, size_t len)
 			     FI_ADDR_UNSPEC, NULL));
 }
 
+/* The command that @c is a part of */
+static const struct command *command_of(const struct kblk_cmd *c)
+{
+	return (const void *)((const char *)c - offsetof(struct command, cmd));
+}
+
+/* The answer to a command, whose digest covers @len bytes of @data, too */
+static void answer_with(const struct kblk_cmd *c, unsigned int status, const void *data,
+			size_t len)
+{
+	uint32_t value = value_of(c, status), sum = 0;
+
+	if (digest.on)
+		sum = ~crc32c(answer_crc(command_of(c)->digests.command, htole32(value)),
+			      data, len);
+	/* the tag stays: of no command it would be noticed without a digest */
+	if (digest.damage && below(2))
+		value ^= 1U << (24 + below(8));
+	else if (digest.damage)
+		spoil(&sum, sizeof(sum));
+	digest.damage = false;
+	say(value, sum, sizeof(struct kblk_answer));
+}
+
 static void answer(const struct kblk_cmd *c, unsigned int status)
 {
-	say(value_of(c, status), 0, sizeof(struct kblk_answer));
+	answer_with(c, status, NULL, 0);
 }
 
 static void put(const struct kblk_cmd *c, const void *data, size_t len,
 		uint64_t addr, uint64_t key)
 {
+	unsigned char *damaged = local->rubbish + sizeof(struct kblk_answer);
+
+	if (digest.damage && len && below(2)) {
+		digest.damage = false;
+		memcpy(damaged, data, len);
+		damaged[below(len)] ^= 1 << below(8);
+		if (sent(fi_write(ep, damaged, len, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+				  addr, key, NULL)))
+			answer_with(c, KBLK_OK, data, len);
+		return;
+	}
 	if (cq_data)
 		sent(fi_writedata(ep, data, len, fi_mr_desc(mr),
 				  value_of(c, KBLK_OK), FI_ADDR_UNSPEC, addr,
 				  key, NULL));
 	else if (sent(fi_write(ep, data, len, fi_mr_desc(mr), FI_ADDR_UNSPEC,
 			       addr, key, NULL)))
-		answer(c, KBLK_OK);
+		answer_with(c, KBLK_OK, data, len);
 }
 
 /* Where a command's bytes are, or NULL if that is not in the volume */
@@ -580,7 +630,11 @@ static void serve(struct command *c)
 		return;
 	case KBLK_OP_WRITE:
 		if (cmd->flags & KBLK_CMD_INLINE) {
-			memcpy(place(cmd), c->bytes + sizeof(*cmd), len);
+			memcpy(place(cmd), c->bytes + sizeof(*cmd) +
+			       (digest.on ? sizeof(c->digests) : 0), len);
+			if (digest.on && c->digests.data !=
+			    htole32(~crc32c(~0U, place(cmd), len)))
+				die("the digest of data behind a command is wrong");
 			break;
 		}
 		c->reading = true;
@@ -721,6 +775,18 @@ static void note(void)
 static void received(struct command *c, size_t len)
 {
 	memcpy(&c->cmd, c->bytes, sizeof(c->cmd));
+	if (digest.on) {
+		memcpy(&c->digests, c->bytes + sizeof(c->cmd), sizeof(c->digests));
+		if (c->digests.command != cmd_digest(&c->cmd, c->digests.data))
+			die("the digest of a command is wrong");
+		if (digest.left && now() - since > LIVE_MS / 1000.0 && !below(4)) {
+			digest.left--;
+			digest.damage = true;
+			/* one for each connection, which ends */
+			since = now() + 3600;
+			count_fault();
+		}
+	}
 	if (!honest() && !below(16))
 		note();
 	if (len < sizeof(c->cmd))
@@ -760,6 +826,9 @@ static void progress(int timeout)
 		received(c, e.len);
 	} else if (c) {
 		c->reading = false;
+		if (digest.on && c->digests.data !=
+		    htole32(~crc32c(~0U, place(&c->cmd), le32toh(c->cmd.len))))
+			die("the digest of data in memory is wrong");
 		answer(&c->cmd, KBLK_OK);
 		post(c);
 	}
@@ -793,8 +862,14 @@ int main(int argc, char **argv)
 		most = 0;
 		shortened = SIZE_MAX - 1;
 	}
-	if (argc == 8)
+	if (argc == 8 && !strcmp(argv[7], "digest")) {
+		digest.on = true;
+		digest.left = most;
+		most = 0;
+		shortened = SIZE_MAX - 1;
+	} else if (argc == 8) {
 		shortened = strtoul(argv[7], NULL, 0);
+	}
 	local = calloc(1, sizeof(*local) + volume_bytes);
 	if (!local)
 		die("no memory");
@@ -808,7 +883,7 @@ int main(int argc, char **argv)
 			progress(20);
 		if (down)
 			hang_up();
-		if (!told && honest() && !auth.left) {
+		if (!told && honest() && !auth.left && !digest.left) {
 			told = true;
 			printf("seed %s: %u commands served, %u flushes, %u wrongly; ",
 			       argv[6], served, flushed, wrong);

@@ -112,6 +112,37 @@ struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len)
 	return mr;
 }
 
+/* Without the first and the last inversion */
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t len)
+{
+	static uint32_t table[256];
+	const unsigned char *p = bytes;
+	unsigned int i, j;
+
+	for (i = 0; !table[255] && i < 256; i++) {
+		uint32_t c = i;
+
+		for (j = 0; j < 8; j++)
+			c = c >> 1 ^ (c & 1 ? 0x82f63b78 : 0);
+		table[i] = c;
+	}
+	while (len--)
+		crc = crc >> 8 ^ table[(crc ^ *p++) & 0xff];
+	return crc;
+}
+
+/* @data and the digests are as in the messages. */
+uint32_t cmd_digest(const struct kblk_cmd *c, uint32_t data)
+{
+	return htole32(~crc32c(crc32c(~0U, c, sizeof(*c)), &data, sizeof(data)));
+}
+
+/* Of an answer, before the data of a read */
+uint32_t answer_crc(uint32_t command, uint32_t value)
+{
+	return crc32c(crc32c(~0U, &command, sizeof(command)), &value, sizeof(value));
+}
+
 /* Login messages; each returns the bytes so far. */
 size_t begin_login(void *message, unsigned int type)
 {

@@ -36,6 +36,9 @@ size_t begin_login(void *message, unsigned int type);
 size_t add_field(void *message, unsigned int id, const void *value, size_t len);
 size_t find_field(const void *message, size_t len, unsigned int id, void *value,
 		  size_t room);
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t len);
+uint32_t cmd_digest(const struct kblk_cmd *c, uint32_t data);
+uint32_t answer_crc(uint32_t command, uint32_t value);
 struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len);
 
 #endif /* _KOFI_BLKUTIL_H */

@@ -52,6 +52,11 @@ kept_secret() {
 	[ $rc = 0 ] && grep -q '^kofi: .*"id:host1=kofi:host1" is no allow' /tmp/err && [ ! -e "$TARGET/volumes/secret" ]
 }
 
+# A client of the previous version has no digests.
+demand() {	# WORD
+	for port in "$TARGET"/ports/*-*; do echo "$1" >"$port/digest" || return; done
+}
+
 role() {	# VERSION
 	next=$(other_than "$1")
 	sync "$1 target"
@@ -61,10 +66,16 @@ role() {	# VERSION
 	measures "$1 target:"
 	step "$1 target: port again" port_again
 	sync "$1 target: port again"
-	if [ "$1" = this ]; then step "this target: secret" secret; fi
+	if [ "$1" = this ]; then
+		step "this target: secret" secret
+		step "this target: demand" demand required
+	fi
 	sync "$1 target: refuses"
 	sync "$1 target: refused"
-	if [ "$1" = this ]; then step "this target: end of secret" kofi blk unexport secret; fi
+	if [ "$1" = this ]; then
+		step "this target: end of demand" demand optional
+		step "this target: end of secret" kofi blk unexport secret
+	fi
 	sync "$1 target: loaded"
 	step "$1 target: save" save
 	choose "$next"

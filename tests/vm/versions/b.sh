@@ -53,15 +53,25 @@ writes() {	# VERSION of the target, which compares its file at last
 }
 unmaps() { kofi blk unmap "$(disk device)" && kofi blk unmap "$(disk file)"; }
 
-# The target has no lists of identities, or this client has no identity.
+# The previous target has no digests.
+without_digests() {
+	says "or one side demands digests" 1 kofi blk map 10.0.0.1 device --name y \
+		--digest required &&
+		says /dev/kofiblk 0 kofi blk map 10.0.0.1 device --name y --digest optional &&
+		[ "$(client_stat y digests)" = 0 ] && kofi blk unmap y
+}
+
+# The target has no lists of identities, or this client has no identity. One side has no digests.
 refuses() {	# VERSION of the target
 	case $1 in
 	previous)
+		without_digests || return
 		head -c 32 /dev/urandom >/tmp/key &&
 			keyctl padd logon kofi:host1 %:.kofi_blk </tmp/key >/dev/null || return
 		says "kofi: " 1 kofi blk map 10.0.0.1 device --name x --identity host1 --key kofi:host1 ;;
 	this)
-		says "kofi: " 1 kofi blk map 10.0.0.1 secret --name x ;;
+		says "kofi: " 1 kofi blk map 10.0.0.1 secret --name x &&
+			says "kofi: " 1 kofi blk map 10.0.0.1 device --name x ;;
 	esac
 }
 

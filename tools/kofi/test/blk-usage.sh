@@ -36,6 +36,9 @@ goes_on export /nonexistent --name $x24 --allow "$nets" --uuid $uuid --listen ::
 goes_on export /nonexistent --name vol0 --allow all --listen 192.0.2.1 --port 1
 goes_on export /nonexistent --name vol0 --allow none --discard auto
 goes_on map 192.0.2.1 vol0 --identity host1 --key kofi:host1
+for word in off optional required; do
+	goes_on map 192.0.2.1 vol0 --digest $word
+done
 goes_on map 192.0.2.1 vol0 --identity "${x64%0}" --key "${x64%0}"
 ids=id:a=k
 for n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do ids=$ids,id:a$n=k; done
@@ -81,6 +84,10 @@ for word in "" "$x64" "a b" a,b a=b "$(printf 'a\177')"; do
 	says 2 "--identity and --key want" map 192.0.2.1 vol0 --identity "$word" --key k
 	says 2 "--identity and --key want" map 192.0.2.1 vol0 --identity a --key "$word"
 done
+for word in "" on OFF "off "; do
+	map "--digest wants off, optional or required" --digest "$word"
+done
+says 2 "export does not take that option" export /nonexistent --name vol0 --digest off
 map "go together" --identity a
 map "go together" --key k
 says 2 "export does not take that option" export /nonexistent --name vol0 --key k

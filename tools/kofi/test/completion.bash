@@ -78,6 +78,7 @@ expect "stat" st
 expect "export" blk exp
 expect "--io-timeout" blk map 10.0.0.1 vol0 --io
 expect "--identity" blk map 10.0.0.1 vol0 --id
+expect "off optional required" blk map 10.0.0.1 vol0 --digest ""
 expect "--key" blk map 10.0.0.1 vol0 --k
 expect "" blk map 10.0.0.1 vol0 --ro
 expect "map" blk map
