@@ -20,7 +20,9 @@
  * be welcome. With "apart" the first attempt has to be welcome: IDENTITY is another one, so
  * the session is another one, too. With "auth" it makes that many exchanges of proofs that
  * are wrong in one way, none of which may be welcome, and right ones in between, which must
- * be: they check the target's proof. IDENTITY and KEYFILE authenticate the others, too.
+ * be: they check the target's proof. Before that, each field has the values at its
+ * boundaries, with a right proof of what is sent. IDENTITY and KEYFILE authenticate the
+ * others, too.
  * With "digest" its commands have digests. It damages FAULTS of them on the way, or their
  * data: none may be answered, and no write of them may reach the volume.
  * With "reset" it sends writes of 4 KiB, the last one to the first block of the volume,
@@ -964,6 +966,246 @@ static void auth_exchange(enum wrong wrong)
 		die("a second challenge");
 }
 
+/* --- boundary values --- */
+
+/*
+ * One exchange with a value at a boundary. The proof covers what is sent, so it is right in
+ * each of them: a target that refuses the exchange does so because of its form.
+ */
+struct bound {
+	enum { IN_HELLO, IN_REQUEST, IN_PROOF } where;
+	enum {
+		LENGTH,		/* a field @id of @value bytes */
+		TWICE,		/* a second field @id of @value bytes */
+		WORD,		/* @value in the 2 or 4 bytes at offset @id of the message */
+		IN_FIELD,	/* @value in the 2 or 4 bytes at @at of the value of field @id */
+		FILL,		/* unknown fields, so that the message has @value bytes */
+		CUT,		/* the message has @value bytes, and its head says that */
+		BYTES,		/* all bytes of field @id are @value */
+	} what;
+	unsigned int	id, at, size;
+	uint32_t	value;
+	bool		welcome;
+};
+
+/* @size: bytes of @member that are written */
+#define HELLO(size, member, v, ok) \
+	{ IN_HELLO, WORD, offsetof(struct kblk_hello, member), 0, size, v, ok }
+#define HEAD(in, size, member, v, ok) \
+	{ in, WORD, offsetof(struct kblk_login_head, member), 0, size, v, ok }
+#define SESSION(size, member, v, ok) \
+	{ IN_REQUEST, IN_FIELD, KBLK_FIELD_SESSION, offsetof(struct kblk_session, member), \
+	  size, v, ok }
+#define NOTES(member, v, ok) \
+	{ IN_REQUEST, IN_FIELD, KBLK_FIELD_NOTES, offsetof(struct kblk_memory, member), 4, v, ok }
+#define LEN(id, v, ok)		{ IN_REQUEST, LENGTH, KBLK_FIELD_ ## id, 0, 0, v, ok }
+#define MORE(in, id, v, ok)	{ in, TWICE, id, 0, 0, v, ok }
+
+static const struct bound bounds[] = {
+	HELLO(4, magic, 0, false), HELLO(4, magic, ~0U, false), HELLO(2, version, 0, false),
+	HELLO(2, version, KBLK_OLDEST - 1, false), HELLO(2, version, KBLK_VERSION, true),
+	HELLO(2, version, KBLK_VERSION + 1, true), HELLO(2, version, 0xffff, true),
+	HELLO(2, oldest, 0, true), HELLO(2, oldest, KBLK_VERSION + 1, false),
+	HELLO(2, oldest, 0xffff, false), HELLO(4, features, 0, true), HELLO(4, features, ~0U, true),
+	HELLO(2, depth, 0, false), HELLO(2, depth, 1, true), HELLO(2, depth, KBLK_DEPTH, true),
+	HELLO(2, depth, KBLK_DEPTH + 1, false), HELLO(2, depth, 0xffff, false),
+	HELLO(2, reserved, 0xffff, true),
+	{ IN_HELLO, CUT, 0, 0, 0, 0, false }, { IN_HELLO, CUT, 0, 0, 0, 7, false },
+	{ IN_HELLO, CUT, 0, 0, 0, 8, false }, { IN_HELLO, CUT, 0, 0, 0, 15, false },
+	{ IN_HELLO, CUT, 0, 0, 0, 17, true }, { IN_HELLO, CUT, 0, 0, 0, 32, true },
+
+	HEAD(IN_REQUEST, 2, type, 0, false), HEAD(IN_REQUEST, 2, type, KBLK_LOGIN_WELCOME, false),
+	HEAD(IN_REQUEST, 2, type, KBLK_LOGIN_CHALLENGE, false),
+	HEAD(IN_REQUEST, 2, type, KBLK_LOGIN_PROOF, false),
+	HEAD(IN_REQUEST, 2, type, KBLK_LOGIN_PROOF + 1, false),
+	HEAD(IN_REQUEST, 2, type, 0xffff, false), HEAD(IN_REQUEST, 2, len, 0, false),
+	HEAD(IN_REQUEST, 2, len, 7, false), HEAD(IN_REQUEST, 2, len, 8, false),
+	HEAD(IN_REQUEST, 2, len, KBLK_LOGIN_LEN, false), HEAD(IN_REQUEST, 2, len, 0xffff, false),
+	HEAD(IN_REQUEST, 4, reserved, ~0U, true),
+	{ IN_REQUEST, CUT, 0, 0, 0, 1, false }, { IN_REQUEST, CUT, 0, 0, 0, 7, false },
+	{ IN_REQUEST, CUT, 0, 0, 0, 8, false }, { IN_REQUEST, CUT, 0, 0, 0, 11, false },
+	{ IN_REQUEST, CUT, 0, 0, 0, 12, false },
+	{ IN_REQUEST, FILL, 0, 0, 0, KBLK_LOGIN_LEN, true },
+
+	LEN(SESSION, 0, false), LEN(SESSION, 15, false), LEN(SESSION, 16, true),
+	LEN(SESSION, 17, true), LEN(SESSION, 1000, true), LEN(VOLUME, 0, false),
+	LEN(VOLUME, KBLK_NAME_LEN, true), LEN(VOLUME, KBLK_NAME_LEN + 1, false),
+	LEN(HOST, 0, false), LEN(HOST, 1, true), LEN(HOST, KBLK_HOST_LEN, true),
+	LEN(HOST, KBLK_HOST_LEN + 1, false), LEN(UUID, 0, false), LEN(UUID, 15, false),
+	LEN(UUID, 16, true), LEN(UUID, 17, false), LEN(NOTES, 0, false),
+	LEN(NOTES, 23, false), LEN(NOTES, 24, true), LEN(NOTES, 25, true),
+	LEN(IDENTITY, 0, false), LEN(IDENTITY, 1, false),
+	LEN(IDENTITY, KBLK_IDENTITY_LEN, false), LEN(IDENTITY, KBLK_IDENTITY_LEN + 1, false),
+	LEN(NONCE, 0, false), LEN(NONCE, KBLK_NONCE_LEN - 1, false),
+	LEN(NONCE, KBLK_NONCE_LEN, true), LEN(NONCE, KBLK_NONCE_LEN + 1, false),
+	SESSION(2, queues, 0, false), SESSION(2, queues, 1, true),
+	SESSION(2, queues, KBLK_QUEUES, true), SESSION(2, queues, KBLK_QUEUES + 1, false),
+	SESSION(2, queues, 0xffff, false), SESSION(2, queue, 1, false),
+	SESSION(2, queue, 0xffff, false),
+	SESSION(4, attempt, 0, true), SESSION(4, attempt, ~0U, true),
+	SESSION(4, attempt, 1U << 31, true), SESSION(4, session, 0, true),
+	SESSION(4, session, ~0U, true),
+	NOTES(addr, ~0U, true), NOTES(key, 0, true), NOTES(key, ~0U, true),
+	NOTES(len, 0, true), NOTES(len, 1, true), NOTES(len, ~0U, true),
+	NOTES(reserved, ~0U, true),
+	{ IN_REQUEST, BYTES, KBLK_FIELD_NONCE, 0, 0, 0, false },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_NONCE, 0, 0, 0xff, true },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_HOST, 0, 0, ' ', false },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_HOST, 0, 0, '!', true },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_HOST, 0, 0, '~', true },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_HOST, 0, 0, 0x7f, false },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_HOST, 0, 0, 0x80, false },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_UUID, 0, 0, 0, true },
+	{ IN_REQUEST, BYTES, KBLK_FIELD_UUID, 0, 0, 0xff, false },
+	MORE(IN_REQUEST, KBLK_FIELD_SESSION, 16, false),
+	MORE(IN_REQUEST, KBLK_FIELD_VOLUME, 4, false),
+	MORE(IN_REQUEST, KBLK_FIELD_IDENTITY, 5, false),
+	MORE(IN_REQUEST, KBLK_FIELD_NONCE, 32, false),
+	/* those of other messages, and unknown ones */
+	MORE(IN_REQUEST, KBLK_FIELD_PROOF, 32, true),
+	MORE(IN_REQUEST, KBLK_FIELD_WELCOME, 48, true),
+	MORE(IN_REQUEST, KBLK_FIELD_MUST | KBLK_FIELD_PROOF, 32, false),
+	MORE(IN_REQUEST, 0, 0, true), MORE(IN_REQUEST, KBLK_FIELD_MUST, 0, false),
+	MORE(IN_REQUEST, KBLK_FIELD_MUST - 1, 0, true), MORE(IN_REQUEST, 0xffff, 0, false),
+	MORE(IN_REQUEST, 1000, 1, true), MORE(IN_REQUEST, 1000, 1000, true),
+
+	HEAD(IN_PROOF, 2, type, 0, false), HEAD(IN_PROOF, 2, type, KBLK_LOGIN_REQUEST, false),
+	HEAD(IN_PROOF, 2, type, KBLK_LOGIN_CHALLENGE, false),
+	HEAD(IN_PROOF, 2, type, KBLK_LOGIN_PROOF + 1, false),
+	HEAD(IN_PROOF, 2, type, 0xffff, false),
+	HEAD(IN_PROOF, 2, len, 0, false), HEAD(IN_PROOF, 2, len, 8, false),
+	HEAD(IN_PROOF, 2, len, 43, false), HEAD(IN_PROOF, 2, len, 45, false),
+	HEAD(IN_PROOF, 2, len, 0xffff, false), HEAD(IN_PROOF, 4, reserved, ~0U, true),
+	MORE(IN_PROOF, KBLK_FIELD_PROOF, 32, false), MORE(IN_PROOF, KBLK_FIELD_PROOF, 0, false),
+	MORE(IN_PROOF, 1000, 0, true), MORE(IN_PROOF, 1000, 1000, true),
+	MORE(IN_PROOF, KBLK_FIELD_MUST | 1000, 0, false),
+	MORE(IN_PROOF, KBLK_FIELD_NONCE, 32, true),
+	{ IN_PROOF, FILL, 0, 0, 0, KBLK_LOGIN_LEN - 36, true },
+};
+
+static void put_word(void *to, uint32_t value, unsigned int size)
+{
+	const uint32_t le = htole32(value);
+
+	memcpy(to, &le, size < sizeof(le) ? size : sizeof(le));
+}
+
+/* Add a field, with the boundary if it has one. */
+static void bound_field(const struct bound *b, unsigned int id, const void *value, size_t len)
+{
+	unsigned char bytes[1024] = { 0 };
+
+	memcpy(bytes, value, len);
+	if (b->where == IN_REQUEST && b->id == id) {
+		/* longer names are other names */
+		if (b->what == LENGTH && b->value > len &&
+		    (id == KBLK_FIELD_HOST || id == KBLK_FIELD_IDENTITY))
+			memset(bytes + len, 'x', b->value - len);
+		if (b->what == LENGTH)
+			len = b->value;
+		else if (b->what == IN_FIELD)
+			put_word(bytes + b->at, b->value, b->size);
+		else if (b->what == BYTES)
+			memset(bytes, b->value, len);
+	}
+	add_field(local.request, id, bytes, len);
+}
+
+/* The end of a message, before the field @last if it has one; returns its bytes. */
+static size_t bound_end(const struct bound *b, unsigned int where, unsigned int last)
+{
+	static const unsigned char zeros[KBLK_PROOF_LEN];
+	struct kblk_login_head *head = (void *)local.request;
+	unsigned char bytes[1024] = { 0 };
+	size_t len;
+
+	if (b->where == where && b->what == TWICE)
+		add_field(local.request, b->id, bytes, b->value);
+	while (b->where == where && b->what == FILL && le16toh(head->len) < b->value) {
+		len = b->value - le16toh(head->len) - sizeof(struct kblk_field);
+		add_field(local.request, 1000, bytes, len < sizeof(bytes) ? len :
+			  sizeof(bytes) - 16);
+	}
+	len = le16toh(head->len);
+	if (last)
+		len = add_field(local.request, last | KBLK_FIELD_MUST, zeros, sizeof(zeros));
+	if (b->where == where && b->what == CUT) {
+		len = b->value;
+		head->len = htole16(len);
+	}
+	if (b->where == where && b->what == WORD)
+		put_word(local.request + b->id, b->value, b->size);
+	return len;
+}
+
+static void bound_exchange(const struct bound *b)
+{
+	unsigned char nonce[KBLK_NONCE_LEN], uuid[16] = { 0 }, hello[64] = { 0 }, *proof;
+	struct kblk_session s = { .attempt = htole32(++attempt), .queues = htole16(1) };
+	struct kblk_hello h = right_hello();
+	struct kblk_memory n = { .len = 0 };
+	struct script *script = &auth.script;
+	bool of_hello = b->where == IN_HELLO;
+	size_t len;
+
+	if (of_hello && b->what == WORD)
+		put_word((unsigned char *)&h + b->id, b->value, b->size);
+	memcpy(hello, &h, sizeof(h));
+	if (!reach(hello, of_hello && b->what == CUT ? b->value : sizeof(h)))
+		return;
+	memcpy(s.session, &attempt, sizeof(attempt));
+	randomize(nonce, sizeof(nonce));
+	begin_login(local.request, KBLK_LOGIN_REQUEST);
+	bound_field(b, KBLK_FIELD_SESSION, &s, sizeof(s));
+	bound_field(b, KBLK_FIELD_VOLUME, volume, strlen(volume));
+	bound_field(b, KBLK_FIELD_HOST, "host", 4);
+	bound_field(b, KBLK_FIELD_UUID, uuid, sizeof(uuid));
+	bound_field(b, KBLK_FIELD_NOTES, &n, sizeof(n));
+	bound_field(b, KBLK_FIELD_IDENTITY, auth.identity, strlen(auth.identity));
+	bound_field(b, KBLK_FIELD_NONCE, nonce, sizeof(nonce));
+	len = bound_end(b, IN_REQUEST, 0);
+	script_begin(script, &h, &accepted);
+	script_add(script, local.request, len);
+	auth_say(len);
+	if (!challenged)
+		return;
+	script_add(script, local.reply, reply_len);
+	begin_login(local.request, KBLK_LOGIN_PROOF);
+	len = bound_end(b, IN_PROOF, KBLK_FIELD_PROOF);
+	proof = local.request + len - KBLK_PROOF_LEN;
+	script_add(script, local.request, len - KBLK_PROOF_LEN);
+	script_mac(script, &auth.key, KBLK_ROLE_CLIENT, proof);
+	script_add(script, proof, KBLK_PROOF_LEN);
+	auth_listen();
+	auth_say(len);
+}
+
+static void auth_bounds(void)
+{
+	unsigned int i, good = 0;
+	const struct bound *b;
+	time_t end;
+
+	proves = true;
+	for (i = 0; i < sizeof(bounds) / sizeof(*bounds); i++) {
+		b = &bounds[i];
+		end = limit();
+		do {
+			hang_up();
+			bound_exchange(b);
+		} while (last_reason == KBLK_REASON_FULL && time(NULL) < end);
+		if (welcomed != b->welcome)
+			die("boundary %u (%u %u %u %u, value %u) is %s: reason %u", i, b->where,
+			    b->what, b->id, b->at, b->value,
+			    welcomed ? "welcome" : "refused", last_reason);
+		if (welcomed)
+			auth_check();
+		good += welcomed;
+	}
+	hang_up();
+	printf("%u boundary values, %u of them welcome\n", i, good);
+}
+
 /* All wrong exchanges are refused, and right ones in between are welcome. */
 static int auth_exchanges(unsigned int most)
 {
@@ -1294,6 +1536,7 @@ int main(int argc, char **argv)
 		attempt = time(NULL);
 		printf("seed %llu\n", (unsigned long long)chance);
 		open_all(argv[1], argv[2], argv[3]);
+		auth_bounds();
 		return auth_exchanges(strtoul(argv[8], NULL, 0));
 	}
 	if (argc == 8 && !strcmp(argv[5], "digest")) {
