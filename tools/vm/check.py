@@ -324,10 +324,12 @@ def tool():
                  *(root / "lib/systemd/system" / unit
                    for unit in ("kofi-blk@vol0.service", "kofi-blkt.service",
                                 "kofi-blkt-restore.service",
-                                "kofi-9pd@srv.service"))],
+                                "kofi-9pd@srv.service",
+                                "kofi-9p-tls@srv.service"))],
                 # how much a service could do, in tenths of 10
                 ["systemd-analyze", "security", "--offline=yes", "--threshold=20",
-                 "--no-pager", root / "lib/systemd/system/kofi-9pd@.service"],
+                 "--no-pager", *(root / "lib/systemd/system" / unit for unit in
+                                 ("kofi-9pd@.service", "kofi-9p-tls@.service"))],
                 ["udevadm", "verify", "--no-summary",
                  root / "lib/udev/rules.d/60-kofi-blk.rules"]):
         # older ones of udev cannot
