@@ -155,6 +155,7 @@ auth_by_tool() {
 		add_key kofi_blk kofi:mine tool && add_key kofi_blk kofi:wrong other || return
 	says "" 0 kofi blk export "$(cat /tmp/prove.dev)" --name prove --listen 127.0.0.1 \
 		--port 4425 --allow id:tool=kofi:tool || return
+	keyctl show %:.kofi_blkt | grep " logon: kofi:tool$" || return
 	says "for this machine" 1 kofi blk map 127.0.0.1 prove --port 4425 &&
 		says "for this identity, or another key" 1 kofi blk map 127.0.0.1 \
 			prove --port 4425 --identity tool --key kofi:wrong &&
