@@ -43,6 +43,7 @@
 #include "verbs.h"
 
 #define VRB_BACKLOG	128	/* default, unless FI_BACKLOG sets another one */
+#define VRB_PORT_TRIES	16	/* ports of the manager's choice, each of which may be in use */
 #define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
 #define VRB_MOVE_TRIES	600	/* another program may have the port for a while */
 
@@ -344,7 +345,7 @@ static bool vrb_pep_listens(const struct vrb_pep *pep)
  * Listen on the address. Removal of a device takes vrb_mutex, too, so it is not
  * missed.
  */
-static int vrb_pep_start(struct vrb_pep *pep)
+static int vrb_pep_try(struct vrb_pep *pep)
 {
 	struct rdma_cm_id *id;
 	int err;
@@ -370,6 +371,21 @@ static int vrb_pep_start(struct vrb_pep *pep)
 	pep->id = id;
 	vrb_cm_step(&pep->base.obj, "listen", 0);
 	return 0;
+}
+
+/*
+ * Listen on the address. If it has no port, the manager chooses one that no identifier
+ * has. On iWARP a TCP socket may have that port, and the next attempt gets another one.
+ */
+static int vrb_pep_start(struct vrb_pep *pep)
+{
+	unsigned int tries = *kofi_ip_port(&pep->local.sa) ? 1 : VRB_PORT_TRIES;
+	int err;
+
+	do {
+		err = vrb_pep_try(pep);
+	} while (err == -EADDRINUSE && --tries);
+	return err;
 }
 
 /* fi_listen() */

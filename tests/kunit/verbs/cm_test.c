@@ -5,6 +5,7 @@
  * says nothing, or dies.
  */
 
+#include <linux/net.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
@@ -20,6 +21,7 @@
 #define VC_AREA		56	/* private data of a request with IP addresses */
 #define VC_SOON_MS	TEST_LIMIT(2000)	/* what does not wait for the network takes less */
 #define VC_RTUS		100	/* more than are sent in a test */
+#define VC_PORT		30000U	/* below those that sockets get */
 #define VC_ANSWER_MS	TEST_LIMIT(1000)	/* how long one waits for an answer */
 
 static bool vc_iwarp(const struct ct_pair *p)
@@ -460,6 +462,41 @@ static void cm_backlog(struct kunit *test)
 				RDMA_CM_EVENT_REJECTED);
 	for (i = 0; i < 3; i++)
 		vraw_close(&raw[i]);
+	ct_pair_close(p);
+}
+
+/*
+ * The manager chooses a port that a TCP socket has, which an iWARP device cannot bind. Of
+ * two ports, the manager does not choose one twice in a row.
+ */
+static void cm_port_taken(struct kunit *test)
+{
+	u32 *range = &init_net.ipv4.ip_local_ports.range, old = *range;
+	struct ct_pair *p = vc_unconnected(test);
+	struct sockaddr_storage any = p->addr, taken = p->addr;
+	size_t len = kofi_ip_len((struct sockaddr *)&any);
+	struct socket *sock;
+	struct fid_pep *pep;
+	int i;
+
+	*kofi_ip_port((struct sockaddr *)&any) = 0;
+	*kofi_ip_port((struct sockaddr *)&taken) = htons(VC_PORT);
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, any.ss_family, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)&taken, len), 0);
+	WRITE_ONCE(*range, (VC_PORT + 1) << 16 | VC_PORT);
+	for (i = 0; i < 3; i++) {
+		const struct sockaddr_storage *at = i < 2 ? &any : &taken;
+		int err = i == 2 && vc_iwarp(p) ? -EADDRINUSE : 0;
+
+		KUNIT_EXPECT_EQ(test, fi_passive_ep(p->fabric, p->info, &pep, p), 0);
+		KUNIT_EXPECT_EQ(test, fi_pep_bind(pep, &p->side[1].eq->fid, 0), 0);
+		KUNIT_EXPECT_EQ(test, fi_setname(&pep->fid, (void *)at, len), 0);
+		KUNIT_EXPECT_EQ(test, fi_listen(pep), err);
+		KUNIT_EXPECT_EQ(test, fi_close(&pep->fid), 0);
+	}
+	WRITE_ONCE(*range, old);
+	sock_release(sock);
 	ct_pair_close(p);
 }
 
@@ -1019,6 +1056,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_no_route),
 	KUNIT_CASE_PARAM(cm_late_answer, vc_late_gen_params),
 	KUNIT_CASE(cm_backlog),
+	KUNIT_CASE(cm_port_taken),
 	KUNIT_CASE(cm_depths),
 	KUNIT_CASE(cm_lost_end),
 	KUNIT_CASE(cm_early_message),
