@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/unaligned.h>
+#include <linux/vmalloc.h>
 
 #include "perf.h"
 
@@ -185,6 +186,8 @@ static bool perf_go_post(struct perf *perf)
 
 	if (!ret)
 		perf->x.sent++;
+	else if (ret == -EINVAL && perf_is_message(perf))
+		perf_fail(perf, -E2BIG);	/* its memory has too many segments */
 	else if (ret != -EAGAIN)
 		perf_fail(perf, ret);
 	return !ret;
@@ -498,6 +501,63 @@ void perf_write_space(struct fid_ep *ep, void *context)
 	spin_unlock_bh(&perf->x.lock);
 }
 
+/* ------------------------------------------------------------------ memory */
+
+/*
+ * Allocate memory that is contiguous for this kernel, in as few physically contiguous
+ * pieces as there are: a piece has at least a page, and at most the largest order.
+ */
+static void *perf_alloc_pieces(size_t len)
+{
+	unsigned int n = DIV_ROUND_UP(len, PAGE_SIZE), i = 0, order = MAX_PAGE_ORDER, k;
+	struct page **pages = kvmalloc_array(n, sizeof(*pages), PERF_GFP), *page;
+	void *mem;
+
+	if (!pages)
+		return NULL;
+	while (i < n) {
+		order = min_t(unsigned int, order, get_order((n - i) * PAGE_SIZE));
+		page = alloc_pages(PERF_GFP | __GFP_ZERO, order);
+		if (!page && !order)
+			goto free;
+		if (!page) {
+			order--;
+			continue;
+		}
+		split_page(page, order);
+		for (k = 0; k < 1 << order; k++) {
+			if (i < n)
+				pages[i++] = page + k;
+			else
+				__free_page(page + k);
+		}
+	}
+	/* kvfree() of the memory frees the pages and their array */
+	mem = vmap(pages, n, VM_MAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
+	if (mem)
+		return mem;
+
+free:
+	while (i)
+		__free_page(pages[--i]);
+	kvfree(pages);
+	return NULL;
+}
+
+/*
+ * Allocate memory that operations send or receive, zeroed. A message over a device takes
+ * few segments, and memory of vmalloc() would be a segment for each page. Free it with
+ * kvfree().
+ */
+static void *perf_alloc(size_t len)
+{
+	void *mem = NULL;
+
+	if (len <= KMALLOC_MAX_SIZE)
+		mem = kmalloc(len, PERF_GFP | __GFP_ZERO);
+	return mem ?: len > PAGE_SIZE ? perf_alloc_pieces(len) : NULL;
+}
+
 /* ------------------------------------------------------- calls of a session */
 
 /* Prepare an operation with @len bytes of memory; 0: none. */
@@ -507,8 +567,7 @@ static int perf_req_init(struct perf *perf, struct perf_req *req,
 {
 	req->cqe.done = done;
 	req->perf = perf;
-	/* a separate allocation, because a device takes few segments in a message */
-	req->buf = len ? kvmalloc(len, PERF_GFP | __GFP_ZERO) : NULL;
+	req->buf = len ? perf_alloc(len) : NULL;
 	return len && !req->buf ? -ENOMEM : 0;
 }
 
@@ -557,7 +616,7 @@ int perf_xfer_alloc(struct perf *perf)
 	x->slot = messages ? max_t(size_t, o->size, PERF_WORD) : PERF_WORD;
 	x->tx = kvcalloc(x->n_tx, sizeof(*x->tx), PERF_GFP);
 	x->rx = kvcalloc(x->n_rx, sizeof(*x->rx), PERF_GFP);
-	x->pattern = kvmalloc(pattern, PERF_GFP);
+	x->pattern = perf_alloc(pattern);
 	if (!perf_is_message(perf) && !windows) {
 		x->mem = kvmalloc(o->size, PERF_GFP | __GFP_ZERO);
 		if (!x->mem)
@@ -609,7 +668,8 @@ void perf_xfer_free(struct perf *perf)
  * perf_xfer_recv - post all receives
  * @perf: the session, with its endpoint enabled
  *
- * Return: 0 or a negative error code.
+ * Return: 0; -EMSGSIZE if the memory of a message has more segments than a receive
+ * takes; or another negative error code.
  */
 int perf_xfer_recv(struct perf *perf)
 {
@@ -618,7 +678,7 @@ int perf_xfer_recv(struct perf *perf)
 
 	for (i = 0; i < perf->x.n_rx && !ret; i++)
 		ret = perf_post_recv(perf, &perf->x.rx[i]);
-	return ret;
+	return ret == -EINVAL && perf->x.slot > PERF_WORD ? -EMSGSIZE : ret;
 }
 
 /**
@@ -680,7 +740,7 @@ int perf_xfer_greeted(struct perf *perf, unsigned int timeout)
  * perf_xfer_start - start the transfers
  * @perf: the session, joined
  *
- * Return: 0 or a negative error code.
+ * Return: 0; or -EMSGSIZE if the peer's memory has more regions than an operation takes.
  */
 int perf_xfer_start(struct perf *perf)
 {

@@ -86,18 +86,33 @@ static bool is_disconnect(int err)
 	       err == -ECONNREFUSED || err == -ESHUTDOWN;
 }
 
+/* The peer's sentence in place of a line: it gives up this size. */
+static bool is_limit(const char *line)
+{
+	return !strncmp(line, "limit ", 6);
+}
+
+static int limit_error(struct run *run, const char *line)
+{
+	return run_fail(run, -EMSGSIZE, line + 6);
+}
+
 static int session_error(struct run *run, unsigned int i, int err)
 {
 	char line[CTL_LINE];
+	int ret = 0;
 
 	if (perf_interrupted) {
 		run_fail(run, -EINTR, "interrupted");
 		return own_error(run, -EINTR);
 	}
 	/* a peer that has closed its endpoint has said why, unless it was killed */
-	if (is_disconnect(err) &&
-	    ctl_line(&run->ctl, line, REASON_MS) < 0)
+	if (is_disconnect(err))
+		ret = ctl_line(&run->ctl, line, REASON_MS);
+	if (ret < 0)
 		return ctl_error(run, -EREMOTEIO);
+	if (ret > 0 && is_limit(line))
+		return limit_error(run, line);
 	run_fail(run, err, run->s[i].why);
 	return own_error(run, err);
 }
@@ -118,8 +133,8 @@ static int expect(struct run *run, const char *verb, char line[CTL_LINE],
 	ret = ctl_expect(&run->ctl, verb, line, rest, patience(run) * 1000);
 	if (!ret)
 		return 0;
-	if (!strncmp(line, "limit ", 6))
-		return run_fail(run, -EMSGSIZE, line + 6);
+	if (is_limit(line))
+		return limit_error(run, line);
 	ctl_error(run, ret);
 	if (ret == -ETIMEDOUT || ret == -EPROTO || ret == -EINTR)
 		own_error(run, ret);
@@ -780,8 +795,8 @@ static int server_finish(struct run *run, char line[CTL_LINE])
 	char *rest = line + 5;
 	int ret;
 
-	if (!strncmp(line, "limit ", 6))
-		return run_fail(run, -EMSGSIZE, line + 6);
+	if (is_limit(line))
+		return limit_error(run, line);
 	if (strncmp(line, "done ", 5) ||
 	    !take_numbers(&rest, run->done, DONE_NUMBERS))
 		return nonsense(run);

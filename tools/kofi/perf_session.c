@@ -37,6 +37,19 @@ void session_init(struct session *s)
 	s->open.cpu = -1;
 }
 
+/* EMSGSIZE of a message: its memory has too many pieces. */
+static bool session_is_message(const struct session *s)
+{
+	return s->open.op == KOFI_PERF_OP_MSG || s->open.op == KOFI_PERF_OP_TAGGED;
+}
+
+static void session_segments(struct session *s)
+{
+	snprintf(s->why, sizeof(s->why),
+		 "%" PRIu64 " bytes are more segments than one message takes",
+		 (uint64_t)s->open.size);
+}
+
 static int session_fail(struct session *s, const char *stage, int err)
 {
 	snprintf(s->why, sizeof(s->why), "%s: %s", stage, errno_text(err));
@@ -113,7 +126,9 @@ int session_join(struct session *s)
 	if (!ioctl(s->fd, KOFI_PERF_JOIN, &s->join))
 		return 0;
 	err = errno;
-	if (err == EMSGSIZE)
+	if (err == EMSGSIZE && session_is_message(s))
+		session_segments(s);
+	else if (err == EMSGSIZE)
 		snprintf(s->why, sizeof(s->why),
 			 "%" PRIu64 " bytes take more than %d regions",
 			 (uint64_t)s->open.size, KOFI_PERF_REGIONS);
@@ -156,6 +171,9 @@ static void session_explain(struct session *s)
 			 "transfer %" PRIu64 " has %" PRIu64 " bytes, which is wrong",
 			 (uint64_t)w->bad_seq, (uint64_t)w->bad_len);
 		break;
+	case E2BIG:
+		session_segments(s);
+		break;
 	default:
 		session_fail(s, "transfer", -w->error);
 		break;
@@ -170,7 +188,14 @@ int session_wait(struct session *s, unsigned int timeout, bool stop)
 		return session_fail(s, "transfer", errno);
 	if (s->wait.error)
 		session_explain(s);
-	return s->wait.error;
+	switch (s->wait.error) {
+	case -E2BIG:		/* the endpoint does not take this size */
+		return -EMSGSIZE;
+	case -EMSGSIZE:		/* the peer's transfer was wrong */
+		return -EPROTO;
+	default:
+		return s->wait.error;
+	}
 }
 
 int session_hist(struct session *s, struct kofi_perf_hist *hist)

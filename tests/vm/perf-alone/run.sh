@@ -297,11 +297,34 @@ step "check rxe" checks 0 "verbs *rxe *msg *10.99.1.1: messages and writes verif
 operations "rxe rxm" "msg tagged read writedata" -p 'verbs;ofi_rxm' -e rdm -d rxe
 step "rxe long" rows 1 bw -I 4 -w 0 -o write -v -W 1 -S 8388608 -p verbs
 step "rxe many" rows 1 bw -I 64 -w 8 -o write -v -S 1572864 -p verbs
+step "rxe long message" rows 1 bw -I 4 -w 0 -o msg -v -S 8388608 -p verbs
 step "rxe wrong contents" fails "transfer 17 of 256 bytes is wrong from byte 0" \
 	bw -v --corrupt 17 -W 1 -S 256 -I 100 -o write -p verbs
 step "make siw" rdma_link siw siw 10.99.2.1
 at=10.99.2.1
 operations "siw" "msg read" -p verbs -d siw
+step "siw long message" rows 1 bw -I 4 -w 0 -o msg -v -S 8388608 -p verbs
+fragmented() {	# VICTIM: this side gets single pages, and the list stops at the first long size
+	fault=/sys/kernel/debug/fail_page_alloc
+	echo Y >$fault/task-filter && echo N >$fault/ignore-gfp-wait && echo 0 >$fault/verbose &&
+		echo 4 >$fault/min-order && echo -1 >$fault/times &&
+		echo 100 >$fault/probability || return
+	[ "$1" = server ] && victim=1 || victim=0
+	sh -c "echo $victim >/proc/self/make-it-fail; exec kofi bw" >/tmp/server 2>&1 &
+	server=$!
+	retry listens $PORT
+	sh -c "echo $((!victim)) >/proc/self/make-it-fail
+		exec kofi bw -S all -I 4 -w 0 -o msg -v -p verbs $at" >/tmp/out 2>&1
+	rc=$?
+	echo 0 >$fault/probability
+	wait $server
+	server_rc=$?
+	cat /tmp/out /tmp/server
+	[ $rc = 0 ] && [ $server_rc = 0 ] && [ "$(grep -c '^[0-9]' /tmp/out)" -ge 20 ] &&
+		grep -q "^kofi: bw ends here: .* are more segments than one message takes" /tmp/out
+}
+step "siw client fragmented" fragmented client
+step "siw server fragmented" fragmented server
 step "siw bw write" rows 6 bw $few -o write -p verbs
 step "siw no data" fails "no provider verbs offers writedata" bw -o writedata -p verbs
 operations "siw rxm" "msg tagged read" -p 'verbs;ofi_rxm' -e rdm -d siw
