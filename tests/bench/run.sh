@@ -17,6 +17,9 @@
 #   disk WHERE KIND WINDOW SIZE COUNT
 #		nanoseconds of COUNT requests of fio's kind KIND to one of the disks of
 #		disks.sh
+#   without WORDS, latency WORDS
+#		as run, with the core that has no branch for the histogram of latency,
+#		kofi.ko beside the plan; and with histograms of all endpoints
 #   settle WORDS
 #		as run, until ten in a row have taken the same time: a machine
 #		that has just come up is busy with other things
@@ -51,6 +54,35 @@ bench_run() {
 	*posted=*) echo "$size" >$sizes ;;
 	esac
 	return $got
+}
+
+modules="kofi_sock kofi_verbs kofi_rxm kofi_bench"
+# shellcheck disable=SC2086 # names
+core() {	# FILE: this one is loaded, with the others; without FILE, ours
+	unload kofi_bench kofi_rxm kofi_verbs kofi_sock kofi &&
+		{ [ -z "${1:-}" ] || insmod "$1"; } && load $modules
+}
+
+bench_without() {
+	core "$VM/kofi.ko" && bench_run "$@"
+	got=$?
+	core && return $got
+}
+
+# Hundredths of a second since the start
+uptime() { sed 's/[.]//; s/ .*//' /proc/uptime; }
+
+# The histograms exist before the measured part begins, which is the last one.
+bench_latency() {
+	rm -f /tmp/enabled
+	{ until kofi stat -l on ep 2>/dev/null; do :; done; uptime >/tmp/enabled; } &
+	ns=$(bench_run "$@")
+	got=$?
+	now=$(uptime)
+	kill $! 2>/dev/null
+	wait $!
+	[ $got = 0 ] && [ -s /tmp/enabled ] &&
+		[ $(((now - $(cat /tmp/enabled) - 1) * 10000000)) -gt "${ns%% *}" ] && echo "$ns"
 }
 
 bench_settle() {
@@ -101,7 +133,8 @@ bench_count() {
 . "$VM/devices.sh"
 . "$VM/disks.sh"
 . "$VM/mounts.sh"
-load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
+# shellcheck disable=SC2086 # names
+load $modules || exit
 size=$(cat $sizes)
 devices || exit
 grep -q '^count' "$VM/plan" && { step trace trace_setup || exit; }

@@ -25,6 +25,7 @@ import statistics
 import host
 import kernel
 import plan
+import races
 import rnbd
 import scenario as scenarios
 from base import BUILD, CPUS, REPORT, TOP, Fail, clock, run, say
@@ -96,6 +97,9 @@ LENGTH = {"uml": 60e6, "icount": 10e6}  # ns, instructions
 # The same of programs that use disks and mounts: fio tells whole milliseconds
 PROGRAMS = {"uml": 300e6, "icount": 100e6}
 
+
+# The same of the operations during which a program enables a histogram
+ENABLES = 250e6
 
 # How much longer those of streams of short messages over TCP are: it changes how it
 # deals with them during some hundred milliseconds.
@@ -284,6 +288,7 @@ def measures(accel):
         found += against_verbs(accel, device)
     found += layered(accel, "rxe")
     found += tags(accel)
+    found += histogram(accel)
     if accel == "icount":
         found += against_user() + counts() + verbs_counts("rxe")
         found += mounts()
@@ -424,6 +429,18 @@ def tags(accel):
         f"send 64 B, one at a time, {posted} tagged receives against 1", "us",
         [f"run tagged {one} posted={posted}", f"run tagged {one} posted=1"],
         microseconds(n), FLAT) for posted in (64, 4096)]
+
+
+def histogram(accel):
+    """The histogram of latency: its branch, and its samples. A program enables it
+    while the run warms up, which has to take longer."""
+    n = operations(accel, "send", 1, 64)
+    one = f"send 1 64 {int(ENABLES / cost(accel, 'send', 1, 64))} {n}"
+    return [Measure(f"send 64 B, one at a time, {name}", "us",
+                    [f"{verb} kofi {one}" for verb in lines], microseconds(n))
+            for lines, name in (
+                (("run", "without"), "histogram off against a build without it"),
+                (("latency", "run"), "histogram on against off"))]
 
 
 def layered(accel, device):
@@ -611,6 +628,8 @@ def machine(name, accel, wanted, pairs, report):
     k = kernel.get(flavour)
     if any(l.startswith("disk rnbd ") for l in lines):
         s.built = rnbd.modules(k)
+    if any(l.startswith("without ") for l in lines):
+        s.files.append(races.without(flavour, plan.BENCH))
     r = scenarios.Run(s, k, report)
     with host.pinned():
         plan.run_all([plan.Job(name, CPUS, r, r.where)], report)
@@ -724,8 +743,8 @@ def bench(only="*"):
     plan.kernels(needed)
     say(f"{clock()} build")
     build_user()
-    for flavour in needed:
-        plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
+    for what in ("tools", *needed):
+        plan.build(what, plan.BENCH)
     for accel, some in wanted.items():
         quiet = measure(accel, some, report)
         for m in some:

@@ -59,6 +59,9 @@ SUBJECTS = {
            "Mounts of ``kofi_9p`` against the kernel's own transport over TCP."),
     "user-space": ("User space", "kofi", "user",
                    "``kofi_sock`` against libfabric in user space."),
+    "histogram": ("Latency histogram", "kofi", "baseline",
+                  "The histogram of ``kofi stat --latency``: disabled against a build without its "
+                  "branch, and enabled for all endpoints against disabled."),
     "counts": ("Allocations, context switches, instructions", "kofi", "baseline",
                "Events per operation, counted by trace points or from a recording of every "
                "instruction."),
@@ -69,7 +72,8 @@ def subject(name):
     """The key in SUBJECTS of a row."""
     if ": " in name:
         return "counts"
-    for text, found in (("user space", "user-space"), ("disk ", "disks"), ("9p ", "9p"),
+    for text, found in (("histogram", "histogram"), ("user space", "user-space"),
+                        ("disk ", "disks"), ("9p ", "9p"),
                         ("datagrams", "datagrams"), ("tagged receives", "datagrams"),
                         (" over rxe", "rxe"), (" over siw", "siw")):
         if text in name:

@@ -27,6 +27,9 @@ from schedule import Job, run_all
 # Of make: all modules there are, as check builds them, but warnings pass
 RELAXED = "KFLAGS=CONFIG_KOFI_TESTS=m"
 
+# The same, as the bench builds what it measures
+BENCH = "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m"
+
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 # Programs of tests over the libfabric of userspace

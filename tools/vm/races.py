@@ -51,26 +51,42 @@ RACES = [
      "", "kofi_cntr.cntr_crowd_test"),
 ]
 
+# what the bench compares with: file, text, text in its place
+WITHOUT = ("kofi/latency.h", "	return static_branch_unlikely(&kofi_latency_on);",
+           "	return false;")
 
-def copy():
+
+def copy(where=WHERE):
     run(["rsync", "-a", "--delete", "--exclude=.git", "--exclude=/build",
-         "--filter=:- .gitignore", f"{TOP}/", WHERE], None, "a copy of kOFI")
+         "--filter=:- .gitignore", f"{TOP}/", where], None, "a copy of kOFI")
 
 
 def misplaced():
-    """A line for each race whose text is not exactly once in its file."""
+    """A line for each change whose text is not exactly once in its file."""
     bad = []
-    for name, file, old, *_ in RACES:
+    for name, file, old, *_ in [*RACES, ("the bench", *WITHOUT)]:
         path = TOP / file
         n = path.read_text().count(old) if path.exists() else 0
         if n != 1:
-            bad.append(f"tools/vm/races.py: {file} has the text of the race "
+            bad.append(f"tools/vm/races.py: {file} has the text of "
                        f"\"{name}\" {n} times, not once")
     return bad
 
 
-def plant(file, old, new):
-    path = WHERE / file
+def without(flavour, flags):
+    """kofi.ko of a FLAVOUR built without the branch of the histogram of latency."""
+    where = BUILD / "without"
+    where.mkdir(parents=True, exist_ok=True)
+    copy(where)
+    plant(*WITHOUT, where)
+    run(["make", "modules", f"FLAVOUR={flavour}", "KDIR=", flags],
+        REPORT / "logs" / f"without-{flavour}.log",
+        f"make modules FLAVOUR={flavour} without a branch", cwd=where)
+    return where / "build" / flavour / "kofi/kofi.ko"
+
+
+def plant(file, old, new, where=WHERE):
+    path = where / file
     text = path.read_text()
     if text.count(old) != 1:
         raise Fail(f"{file} has changed: the fault is to be planted elsewhere")
