@@ -4,9 +4,9 @@
 # network: kofi_blk over either provider, and NVMe over TCP and RDMA and RNBD as the
 # kernel has them. Each has one queue of as many requests, and no scheduler.
 #
-#   sock verbs	kofi_blk
+#   sock verbs	kofi_blk; sockcrc is sock with digests
 #   tcp		nvme-tcp; sqflow is the same with disable_sqflow, so that the answer
-#		of a read is its data
+#		of a read is its data; tcpcrc is tcp with digests of headers and data
 #   rdma	nvme-rdma
 #   rnbd	RNBD, whose target has a buffer for each request
 
@@ -45,8 +45,12 @@ nvme_disk() {		# NAME TRANSPORT ADDRESS PORT [OPTION]
 		retry test -b "/dev/${name##*/}n1" && disk "$1" "/dev/${name##*/}n1"
 }
 
-kofi_disk() {		# PROVIDER
-	map "$1" far "$1" queues=1 uuid="$(uuid_of far)" && disk "$1" "$(device "$1")"
+kofi_disk() {		# NAME PROVIDER [ATTRIBUTE=VALUE...]
+	name=$1
+	provider=$2
+	shift 2
+	map "$name" far "$provider" queues=1 uuid="$(uuid_of far)" \
+		"$@" && disk "$name" "$(device "$name")"
 }
 
 rnbd_disk() {
@@ -71,10 +75,15 @@ setup_disks() {
 		load nvme_core multipath=N nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma || return
 	fi
 	null_disk && volume far || return
-	if wanted sock; then port sock $SOCK && kofi_disk sock || return; fi
-	if wanted verbs; then port verbs $VERBS && kofi_disk verbs || return; fi
+	port sock $SOCK || return
+	if wanted sock; then kofi_disk sock sock || return; fi
+	if wanted sockcrc; then kofi_disk sockcrc sock digest=required || return; fi
+	if wanted verbs; then port verbs $VERBS && kofi_disk verbs verbs || return; fi
 	if wanted tcp; then nvme_disk tcp tcp $SOCK 4420 || return; fi
 	if wanted sqflow; then nvme_disk sqflow tcp $SOCK 4423 disable_sqflow || return; fi
+	if wanted tcpcrc; then
+		nvme_disk tcpcrc tcp $SOCK 4425 hdr_digest,data_digest || return
+	fi
 	if wanted rdma; then nvme_disk rdma rdma $VERBS 4424 || return; fi
 	if wanted rnbd; then rnbd_disk || return; fi
 }

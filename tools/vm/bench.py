@@ -81,7 +81,7 @@ DISK = "<= 1.0"         # time of a request, of NVMe's or RNBD's
 FRAME = "<= 0.91"       # of reads that have one frame less: 10 % more of them
 
 # Clients that do not use kOFI, and mounts
-FOREIGN = ("raw", "rawverbs", "raweager", "relay", "tcp", "sqflow", "rdma")
+FOREIGN = ("raw", "rawverbs", "raweager", "relay", "tcp", "tcpcrc", "sqflow", "rdma")
 
 # Milliseconds without progress, beside what the messages under way take, that
 # are no longer an accident. TCP's shortest timer takes 20.
@@ -569,7 +569,9 @@ def disks(accel):
     for ours, other, name in (("sock", "tcp", "nvme-tcp"),
                               ("sock", "sqflow", "nvme-tcp with disable_sqflow"),
                               ("verbs", "rdma", "nvme-rdma"),
-                              ("verbs", "rnbd", "rnbd")):
+                              ("verbs", "rnbd", "rnbd"),
+                              ("sockcrc", "tcpcrc", "nvme-tcp, both with digests"),
+                              ("sockcrc", "sock", "itself without digests")):
         if (accel, other) == ("uml", "rnbd"):   # whose kernel has none
             continue
         for kind, window, size, text in (
@@ -582,7 +584,9 @@ def disks(accel):
                 f"disk {kind} {text}, {window} at a time, against {name}", "us",
                 [f"disk {where} {kind} {window} {size} {n}"
                  for where in (ours, other)], microseconds(n),
-                FRAME if kind == "randread" and other != "rnbd" else DISK))
+                None if other == "sock" else
+                FRAME if kind == "randread" and other not in ("rnbd", "tcpcrc") else
+                DISK))
     return found
 
 

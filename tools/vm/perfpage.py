@@ -540,6 +540,7 @@ def plots(rows):
     for of, (heading, *_) in SUBJECTS.items():
         some = [r for r in rows if subject(r["name"]) == of]
         if of == "disks":
+            some = [r for r in some if "digests" not in r["name"]]
             found[of] = plot_dots(heading, some, ["nvme-tcp", "nvme-tcp with disable_sqflow",
                                                   "nvme-rdma", "rnbd"])
         elif of == "9p":
