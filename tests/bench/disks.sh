@@ -96,5 +96,5 @@ bench_disk() {		# WHERE KIND WINDOW SIZE COUNT
 			return 1
 		}
 	awk -F'[:,]' '/"runtime"/ { ms += $2 } /"total_ios"/ { n += $2 }
-		END { print ms * 1000000, n; exit n != count }' count="$5" /tmp/fio
+		END { printf "%.0f %d\n", ms * 1000000, n; exit n != count }' count="$5" /tmp/fio
 }
