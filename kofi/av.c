@@ -4,7 +4,7 @@
  *
  * Storage
  *
- * An address is a struct kofi_peer, found by its number through an xarray and by
+ * An address is a struct kofi_av_addr, found by its number through an xarray and by
  * the address itself through a hash table. The xarray grows by nodes, the hash table by
  * doubling, in memory that need not be contiguous. Until an endpoint communicates with a
  * peer, only its address is stored.
@@ -139,14 +139,14 @@ static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
 static void kofi_av_changed(struct kofi_av *av)
 {
 	lockdep_assert_held(&av->mutex);
-	/* pairs with kofi_av_recall() and kofi_dest_find(); posts cannot take the mutex */
+	/* pairs with kofi_av_recall() and kofi_peers_dest(); posts cannot take the mutex */
 	smp_store_release(&av->changes, av->changes + 1);
 }
 
 static int kofi_av_add(struct kofi_av *av, const union kofi_ip *key,
 		       u64 user_id, fi_addr_t *fi_addr)
 {
-	struct kofi_peer *peer;
+	struct kofi_av_addr *peer;
 	int err;
 
 	lockdep_assert_held(&av->mutex);
@@ -187,7 +187,7 @@ free:
 }
 
 /* Remove a peer from look-ups; concurrent readers may still use it. */
-static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
+static void kofi_av_drop(struct kofi_av *av, struct kofi_av_addr *peer)
 {
 	lockdep_assert_held(&av->mutex);
 	xa_erase(&av->peers, peer->index);
@@ -211,7 +211,7 @@ static bool kofi_av_has(struct kofi_av *av, const union kofi_ip *addr)
  * except addresses that a remaining peer or its contexts have, too.
  */
 static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
-			 const struct kofi_peer *peer)
+			 const struct kofi_av_addr *peer)
 {
 	const int n = kofi_av_contexts(av);
 	union kofi_ip addr = peer->addr;
@@ -230,9 +230,9 @@ static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
 }
 
 /* A list of dropped addresses, linked by kofi_peer.removed. */
-static void kofi_av_removed(struct kofi_av *av, struct kofi_peer *list)
+static void kofi_av_removed(struct kofi_av *av, struct kofi_av_addr *list)
 {
-	struct kofi_peer *peer;
+	struct kofi_av_addr *peer;
 	struct kofi_ep *ep;
 
 	lockdep_assert_held(&av->mutex);
@@ -494,7 +494,7 @@ EXPORT_SYMBOL_GPL(fi_av_insertsvc);
 int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
 		 u64 flags)
 {
-	struct kofi_peer *peer, *removed = NULL;
+	struct kofi_av_addr *peer, *removed = NULL;
 	struct kofi_av *kav = kofi_av(av);
 	size_t i;
 	int err;
@@ -545,7 +545,7 @@ int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
 		      u64 flags)
 {
 	struct kofi_av *kav = kofi_av(av);
-	struct kofi_peer *peer;
+	struct kofi_av_addr *peer;
 
 	might_sleep();
 	if (!kofi_av_valid(av) || !(kav->flags & FI_AV_USER_ID))

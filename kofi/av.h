@@ -12,7 +12,7 @@
 #include "internal.h"
 
 /**
- * struct kofi_peer - an address
+ * struct kofi_av_addr - an address
  * @node: entry in the vector's hash table
  * @addr: the address; unused bytes are 0
  * @index: number of the address
@@ -21,13 +21,13 @@
  *	without it by completions
  * @removed: next address of one removal
  */
-struct kofi_peer {
+struct kofi_av_addr {
 	struct rhash_head	node;
 	union kofi_ip		addr;
 	u32			index;
 	u32			inserted;
 	u64			user_id;
-	struct kofi_peer	*removed;
+	struct kofi_av_addr	*removed;
 };
 
 /**
@@ -62,9 +62,9 @@ struct kofi_av {
 };
 
 static const struct rhashtable_params kofi_av_hash = {
-	.key_len		= sizeof_field(struct kofi_peer, addr),
-	.key_offset		= offsetof(struct kofi_peer, addr),
-	.head_offset		= offsetof(struct kofi_peer, node),
+	.key_len		= sizeof_field(struct kofi_av_addr, addr),
+	.key_offset		= offsetof(struct kofi_av_addr, addr),
+	.head_offset		= offsetof(struct kofi_av_addr, node),
 	.automatic_shrinking	= true,
 };
 
@@ -78,14 +78,14 @@ static inline bool kofi_av_valid(const struct fid_av *av)
 	return kofi_fid_class(&av->fid) == FI_CLASS_AV;
 }
 
-static inline struct kofi_peer *kofi_av_find(struct kofi_av *av,
-					     const union kofi_ip *key)
+static inline struct kofi_av_addr *kofi_av_find(struct kofi_av *av,
+						const union kofi_ip *key)
 {
 	return rhashtable_lookup(&av->hash, key, kofi_av_hash);
 }
 
-static inline struct kofi_peer *kofi_av_load(struct kofi_av *av,
-					     fi_addr_t fi_addr)
+static inline struct kofi_av_addr *kofi_av_load(struct kofi_av *av,
+						fi_addr_t fi_addr)
 {
 	u64 number = fi_addr & (U64_MAX >> av->ctx_bits);
 

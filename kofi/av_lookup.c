@@ -36,7 +36,7 @@ static u32 kofi_av_ctx(const struct kofi_av *av, fi_addr_t fi_addr)
 int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
 {
 	u32 port, ctx = kofi_av_ctx(av, fi_addr);
-	struct kofi_peer *peer;
+	struct kofi_av_addr *peer;
 
 	rcu_read_lock();
 	peer = kofi_av_load(av, fi_addr);
@@ -53,7 +53,7 @@ EXPORT_SYMBOL_GPL(kofi_av_get);
 
 /* Source of a peer's context in completions; an id belongs to the consumer completely. */
 static fi_addr_t kofi_av_named(const struct kofi_av *av,
-			       const struct kofi_peer *peer, u32 ctx)
+			       const struct kofi_av_addr *peer, u32 ctx)
 {
 	fi_addr_t id = READ_ONCE(peer->user_id);
 
@@ -77,7 +77,7 @@ fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
 {
 	int i, n = kofi_av_contexts(av);
 	fi_addr_t source = FI_ADDR_NOTAVAIL;
-	struct kofi_peer *peer = NULL;
+	struct kofi_av_addr *peer = NULL;
 	union kofi_ip key;
 	__be16 *port;
 

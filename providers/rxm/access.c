@@ -37,7 +37,7 @@ static bool rxm_remote_fill(struct fid_ep *below, struct kofi_wc *wc)
 			return false;
 	}
 	wc->src = rxm_source(ep, c, &c->target_known);
-	wc->from = kofi_ep_unknown(&ep->base, wc->src) ? &c->addr : NULL;
+	wc->from = kofi_ep_unknown(&ep->base, wc->src) ? &c->base.addr : NULL;
 	return true;
 }
 

@@ -175,7 +175,7 @@ static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 		.mr_context = t->context,
 		.mr_key = t->key,
 		.src = src,
-		.from = kofi_ep_unknown(&c->ep->base, src) ? &c->addr : NULL,
+		.from = kofi_ep_unknown(&c->ep->base, src) ? &c->base.addr : NULL,
 	};
 
 	kofi_ep_remote_complete(&c->ep->base, &wc);

@@ -166,9 +166,7 @@ static bool rxm_op_begun(struct rxm_op *op)
 /* Schedule another connect attempt, unless the peer connects first. */
 static void rxm_conn_later(struct rxm_conn *c)
 {
-	c->retry.delay = clamp(2 * c->retry.delay, RXM_DELAY_MIN,
-			       RXM_DELAY_MAX);
-	c->retry.when = jiffies + msecs_to_jiffies(c->retry.delay);
+	c->retry.when = jiffies + kofi_retry_next(&c->retry.base);
 	rxm_conn_timer_set(c->ep, c->retry.when);
 }
 
@@ -216,14 +214,14 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	spin_unlock_irq(&c->lock);
 	rxm_tx_fail_list(&queue, err);
 	if (lost)
-		kofi_ep_peer_lost(&c->ep->base, &c->addr.sa, err);
+		kofi_ep_peer_lost(&c->ep->base, &c->base.addr.sa, err);
 	WRITE_ONCE(c->err, 0);
 	if (state == RXM_WAITING) {
 		c->retry.tries++;
 		rxm_conn_later(c);
 	} else {
 		c->retry.tries = 0;
-		c->retry.delay = 0;
+		c->retry.base.delay = 0;
 		c->retry.trying = false;
 	}
 	rxm_conn_todo(c);
@@ -310,7 +308,7 @@ static void rxm_conn_begin(struct rxm_conn *c)
 	c->retry.trying = true;
 	if (fi_get_val(&c->msg->fid, KOFI_VAL_CONNECT_TIMEOUT, &timeout))
 		timeout = 30000;
-	c->retry.deadline = jiffies + msecs_to_jiffies(timeout);
+	c->retry.base.deadline = jiffies + msecs_to_jiffies(timeout);
 }
 
 static int rxm_conn_connect(struct rxm_conn *c)
@@ -322,7 +320,7 @@ static int rxm_conn_connect(struct rxm_conn *c)
 
 	if (!info)
 		return err;
-	if (rxm_info_set(&info->dest_addr, &info->dest_addrlen, &c->addr,
+	if (rxm_info_set(&info->dest_addr, &info->dest_addrlen, &c->base.addr,
 			 true))
 		goto free;
 	err = rxm_conn_open(c, info);
@@ -330,12 +328,12 @@ static int rxm_conn_connect(struct rxm_conn *c)
 		goto free;
 	rxm_cm_req_format(&req, be16_to_cpu(*kofi_ip_port(&ep->name.sa)),
 			  RXM_EAGER, info->rx_attr->size,
-			  (u64)ep->process << 32 | c->id,
+			  (u64)ep->process << 32 | c->base.number,
 			  ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF);
 	rxm_conn_begin(c);
 	rxm_conn_set(c, RXM_CONNECTING);
 	rxm_conn_step(c, "connect", 0);
-	err = fi_connect(c->msg, &c->addr, &req, sizeof(req));
+	err = fi_connect(c->msg, &c->base.addr, &req, sizeof(req));
 free:
 	fi_freeinfo(info);
 	return err;
@@ -381,7 +379,7 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
 		   rej->reason != RXM_REJ_ALREADY) {
 		rxm_conn_close(c, err, RXM_IDLE);
-	} else if (time_after(jiffies, c->retry.deadline)) {
+	} else if (time_after(jiffies, c->retry.base.deadline)) {
 		rxm_conn_close(c, ETIMEDOUT, RXM_IDLE);
 	} else {
 		rxm_conn_drop(c, err);
@@ -408,7 +406,7 @@ void rxm_conn_timer(struct work_struct *work)
 	struct rxm_conn *c;
 
 	mutex_lock(&ep->mutex);
-	list_for_each_entry(c, &ep->peers.list, list) {
+	list_for_each_entry(c, &ep->conns, list) {
 		if (READ_ONCE(ep->closed) || !rxm_conn_waits(c))
 			continue;
 		if (time_before(jiffies, c->retry.when)) {
@@ -443,7 +441,7 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 		       const struct rxm_cm_req *req)
 {
 	const struct rxm_cm_rsp rsp = {
-		.id = (u64)c->ep->process << 32 | c->id,
+		.id = (u64)c->ep->process << 32 | c->base.number,
 		.rx_size = info->rx_attr->size,
 		.flow = c->ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF,
 	};
@@ -463,22 +461,6 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 	/* our transmits do not depend on the peer's attempt */
 	if (err)
 		rxm_conn_close(c, -err, RXM_WAITING);
-}
-
-/* Compare addresses: the IP in network order, then the port. */
-static int rxm_addr_cmp(const union kofi_ip *a, const union kofi_ip *b)
-{
-	int n;
-
-	if (a->sa.sa_family != b->sa.sa_family)
-		return a->sa.sa_family - b->sa.sa_family;
-	if (a->sa.sa_family == AF_INET)
-		n = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
-			   sizeof(a->in4.sin_addr));
-	else
-		n = memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
-			   sizeof(a->in6.sin6_addr));
-	return n ?: be16_to_cpu(a->in4.sin_port) - be16_to_cpu(b->in4.sin_port);
 }
 
 /*
@@ -518,15 +500,13 @@ static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 	if (!info->dest_addr || !info->src_addr)
 		return -EINVAL;
 	memcpy(&ss, info->dest_addr, min(info->dest_addrlen, sizeof(ss)));
-	*kofi_ip_port((struct sockaddr *)&ss) = cpu_to_be16(req->port);
-	err = kofi_ip_peer(&ss, sizeof(ss), addr);
+	err = kofi_peer_addr(&ss, cpu_to_be16(req->port), addr);
 	if (err)
 		return err;
 	/* an endpoint that listens at all addresses has several */
 	memset(&ss, 0, sizeof(ss));
 	memcpy(&ss, info->src_addr, min(info->src_addrlen, sizeof(ss)));
-	*kofi_ip_port((struct sockaddr *)&ss) = *kofi_ip_port(&ep->name.sa);
-	return kofi_ip_peer(&ss, sizeof(ss), own);
+	return kofi_peer_addr(&ss, *kofi_ip_port(&ep->name.sa), own);
 }
 
 /* Does the endpoint have its maximum of unknown peers, in total or from one host? */
@@ -535,11 +515,11 @@ static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
 	unsigned int max = READ_ONCE(rxm_max_unknown), same = 0;
 	struct rxm_conn *c;
 
-	if (ep->peers.unknown >= max)
+	if (ep->unknown >= max)
 		return true;
-	list_for_each_entry(c, &ep->peers.list, list)
-		same += c->peer == RXM_PEER_UNKNOWN &&
-			kofi_ip_same(&c->addr.sa, &addr->sa);
+	list_for_each_entry(c, &ep->conns, list)
+		same += c->unknown &&
+			kofi_ip_same(&c->base.addr.sa, &addr->sa);
 	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
 }
 
@@ -554,17 +534,16 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 	if (self) {
 		/* only for our own current attempt */
 		if (!c || c->state != RXM_CONNECTING ||
-		    id != ((u64)ep->process << 32 | c->id))
+		    id != ((u64)ep->process << 32 | c->base.number))
 			return NULL;
-		return rxm_conn_new(ep, addr, RXM_PEER_SELF);
+		return rxm_conn_new(ep, addr, true, false);
 	}
 	if (c)
 		return c;
 	unknown = rxm_is_unknown(ep, addr);
 	if (unknown && rxm_is_unwelcome(ep, addr))
 		return NULL;
-	return rxm_conn_new(ep, addr,
-			    unknown ? RXM_PEER_UNKNOWN : RXM_PEER_KNOWN);
+	return rxm_conn_new(ep, addr, false, unknown);
 }
 
 /* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
@@ -572,9 +551,9 @@ static bool rxm_self_accepted(struct rxm_ep *ep, const union kofi_ip *addr)
 {
 	struct rxm_conn *c;
 
-	list_for_each_entry(c, &ep->peers.list, list)
-		if (c->peer == RXM_PEER_SELF && c->msg &&
-		    !memcmp(&c->addr, addr, sizeof(*addr)))
+	list_for_each_entry(c, &ep->conns, list)
+		if (c->self && c->msg &&
+		    !memcmp(&c->base.addr, addr, sizeof(*addr)))
 			return true;
 	return false;
 }
@@ -591,7 +570,7 @@ static void rxm_request(struct rxm_ep *ep, struct fi_info *info,
 	    (ep->flow && req->flow != RXM_FLOW_ON) ||
 	    rxm_request_addrs(ep, info, req, &addr, &own))
 		goto reject;
-	cmp = rxm_addr_cmp(&addr, &own);
+	cmp = kofi_peer_compare(&addr, &own);
 	if (!cmp && rxm_self_accepted(ep, &addr)) {
 		reason = RXM_REJ_ALREADY;
 		goto reject;
@@ -689,7 +668,7 @@ static void rxm_conn_pending(struct rxm_ep *ep)
 		spin_unlock_irq(&ep->lock);
 		if (!op)
 			return;
-		if (rxm_conn_new(ep, &addr, RXM_PEER_KNOWN))
+		if (rxm_conn_new(ep, &addr, false, false))
 			continue;
 		rxm_pending_fail(ep, &addr, ENOMEM);
 	}
@@ -778,14 +757,14 @@ void rxm_conn_drain(struct rxm_ep *ep, bool abort)
 	struct rxm_conn *c, *next;
 	LIST_HEAD(pending);
 
-	list_for_each_entry_safe(c, next, &ep->peers.list, list) {
+	list_for_each_entry_safe(c, next, &ep->conns, list) {
 		if (abort && c->msg) {
 			rxm_conn_quiesce(c, ECANCELED);
 			kofi_ep_abort(c->msg);
 		}
 		rxm_conn_close(c, ECANCELED, RXM_DEAD);
 	}
-	list_for_each_entry(c, &ep->peers.list, list)
+	list_for_each_entry(c, &ep->conns, list)
 		rxm_rx_forget(c);
 	spin_lock_irq(&ep->lock);
 	list_splice_init(&ep->pending, &pending);

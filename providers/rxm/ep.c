@@ -228,12 +228,12 @@ static u64 rxm_bufs_bytes(u64 bufs)
 /* Bytes of all stored messages; each peer counts its own under its own lock */
 static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 {
-	unsigned long index;
 	struct rxm_conn *c;
+	u32 number = 1;
 	u64 bufs = 0;
 
 	rcu_read_lock();
-	xa_for_each(&ep->peers.numbers, index, c) {
+	for (; (c = rxm_conn(kofi_peers_next(&ep->peers, &number))); number++) {
 		spin_lock_bh(&c->rx_lock);
 		bufs += c->rx.stored_bufs;
 		spin_unlock_bh(&c->rx_lock);
@@ -247,11 +247,11 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct rxm_ep *ep = container_of(base, struct rxm_ep, base);
 
-	fn(arg, "peers", atomic_read(&ep->peers.hash.nelems));
+	fn(arg, "peers", kofi_peers_count(&ep->peers));
 	fn(arg, "connects", atomic64_read(&ep->stats.connects));
 	fn(arg, "refused", atomic64_read(&ep->stats.refused));
 	fn(arg, "violations", atomic64_read(&ep->stats.violations));
-	fn(arg, "tx_early", atomic_read(&ep->tx.waiting));
+	fn(arg, "tx_early", atomic_read(&ep->peers.waiting));
 	fn(arg, "tx_eager", atomic64_read(&ep->stats.eager));
 	fn(arg, "tx_segmented", atomic64_read(&ep->stats.segmented));
 	fn(arg, "tx_rendezvous", atomic64_read(&ep->stats.rendezvous));
@@ -274,7 +274,7 @@ static const u8 rxm_peer_states[] = {
 
 static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 {
-	memcpy(&state->addr, &c->addr, sizeof(c->addr));
+	memcpy(&state->addr, &c->base.addr, sizeof(c->base.addr));
 	state->reconnects = max(READ_ONCE(c->connects), 1u) - 1;
 	spin_lock_irq(&c->lock);
 	state->state = rxm_peer_states[c->state];
@@ -291,18 +291,17 @@ static bool rxm_peer_next(struct fid_ep *fid, u32 *number,
 			  struct kofi_peer_state *state)
 {
 	struct rxm_ep *ep = rxm_ep(fid);
-	unsigned long index = *number;
 	struct rxm_conn *c;
 
 	rcu_read_lock();
-	c = xa_find(&ep->peers.numbers, &index, ULONG_MAX, XA_PRESENT);
-	while (c && READ_ONCE(c->peer) == RXM_PEER_SELF)
-		c = xa_find_after(&ep->peers.numbers, &index, ULONG_MAX,
-				  XA_PRESENT);
+	c = rxm_conn(kofi_peers_next(&ep->peers, number));
+	while (c && c->self) {
+		++*number;
+		c = rxm_conn(kofi_peers_next(&ep->peers, number));
+	}
 	if (c)
 		rxm_peer_tell(c, state);
 	rcu_read_unlock();
-	*number = index;
 	return c;
 }
 
@@ -406,7 +405,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	mutex_init(&ep->mutex);
 	spin_lock_init(&ep->lock);
 	spin_lock_init(&ep->tx.free_lock);
-	INIT_LIST_HEAD(&ep->peers.list);
+	INIT_LIST_HEAD(&ep->conns);
 	INIT_LIST_HEAD(&ep->pending);
 	INIT_LIST_HEAD(&ep->todo);
 	spin_lock_init(&ep->woken_lock);
@@ -419,7 +418,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (err)
 		goto free;
 	ep->flow = rxm_credits_used(ep->info);
-	err = rxm_conn_init(ep);
+	err = kofi_peers_init(&ep->peers, &ep->base);
 	if (err)
 		goto free_info;
 	err = kofi_ep_init(&ep->base, domain, info, &rxm_ep_ops, context);

@@ -16,13 +16,6 @@
 #include "rxm.h"
 #include "rxm_trace.h"
 
-static const struct rhashtable_params rxm_hash = {
-	.key_len		= sizeof_field(struct rxm_conn, addr),
-	.key_offset		= offsetof(struct rxm_conn, addr),
-	.head_offset		= offsetof(struct rxm_conn, node),
-	.automatic_shrinking	= true,
-};
-
 /**
  * rxm_conn_find - find the record of a peer
  * @ep: the endpoint
@@ -33,7 +26,7 @@ static const struct rhashtable_params rxm_hash = {
  */
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
 {
-	return rhashtable_lookup_fast(&ep->peers.hash, addr, rxm_hash);
+	return rxm_conn(kofi_peers_find(&ep->peers, addr));
 }
 
 /**
@@ -82,7 +75,7 @@ void rxm_conn_fail(struct rxm_conn *c, int err)
 void rxm_conn_step(struct rxm_conn *c, const char *step, int err)
 {
 	trace_kofi_rxm_peer(c, step, err);
-	kofi_dbg(&c->ep->base.obj, "%pISpc: %s: %d\n", &c->addr.sa, step, err);
+	kofi_dbg(&c->ep->base.obj, "%pISpc: %s: %d\n", &c->base.addr.sa, step, err);
 }
 
 /**
@@ -95,7 +88,7 @@ void rxm_conn_step(struct rxm_conn *c, const char *step, int err)
 void rxm_conn_violated(struct rxm_conn *c, const char *what)
 {
 	atomic64_inc(&c->ep->stats.violations);
-	kofi_violation(&c->ep->base.obj, &c->addr.sa, what);
+	kofi_violation(&c->ep->base.obj, &c->base.addr.sa, what);
 }
 
 /**
@@ -133,7 +126,7 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 {
 	if (!(ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
 		return FI_ADDR_NOTAVAIL;
-	return kofi_av_recall(ep->base.av, &c->addr.sa, known);
+	return kofi_av_recall(ep->base.av, &c->base.addr.sa, known);
 }
 
 /**
@@ -159,7 +152,7 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 	spin_lock_irq(&ep->lock);
 	spin_lock(&c->lock);
 	list_for_each_entry_safe(op, next, &ep->pending, node) {
-		if (memcmp(&op->peer, &c->addr, sizeof(c->addr)))
+		if (memcmp(&op->peer, &c->base.addr, sizeof(c->base.addr)))
 			continue;
 		op->conn = c;
 		list_move_tail(&op->node, &c->tx.queue);
@@ -177,17 +170,18 @@ static void rxm_conn_adopt(struct rxm_conn *c)
  * rxm_conn_new - make the record of a peer
  * @ep: the endpoint
  * @addr: address of the peer
- * @peer: kind of the peer; posts find the record, and transmits that wait for it are moved
- *	to it, unless this is RXM_PEER_SELF
+ * @self: rxm_conn.self. Otherwise posts find the record, and transmits that wait for it are
+ *	moved to it
+ * @unknown: the address vector lacks the address
  *
  * Context: process, may sleep, with the mutex.
  * Return: the record, or NULL without memory.
  */
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      enum rxm_peer peer)
+			      bool self, bool unknown)
 {
-	bool hashed = peer != RXM_PEER_SELF;
 	struct rxm_conn *c;
+	int err;
 
 	lockdep_assert_held(&ep->mutex);
 
@@ -195,8 +189,9 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	if (!c)
 		return NULL;
 	c->ep = ep;
-	c->addr = *addr;
-	c->peer = peer;
+	c->base.addr = *addr;
+	c->self = self;
+	c->unknown = unknown;
 	spin_lock_init(&c->lock);
 	spin_lock_init(&c->rx_lock);
 	INIT_LIST_HEAD(&c->todo);
@@ -205,24 +200,19 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	INIT_LIST_HEAD(&c->tx.rndv);
 	INIT_LIST_HEAD(&c->rx.held);
 	INIT_LIST_HEAD(&c->rx.accesses);
-	/* from now on, readers of the numbers find the record */
-	if (xa_alloc_cyclic(&ep->peers.numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
-			    &ep->peers.last_id, GFP_KERNEL) < 0) {
-		kfree(c);
-		return NULL;
-	}
-	if (hashed &&
-	    rhashtable_insert_fast(&ep->peers.hash, &c->node, rxm_hash)) {
-		xa_erase(&ep->peers.numbers, c->id);
+	err = self ? kofi_peers_add_hidden(&ep->peers, &c->base, GFP_KERNEL) :
+		     kofi_peers_add(&ep->peers, &c->base, GFP_KERNEL);
+	if (err) {
+		/* readers of the numbers may have it */
 		kfree_rcu(c, rcu);
 		return NULL;
 	}
-	list_add_tail(&c->list, &ep->peers.list);
-	ep->peers.unknown += peer == RXM_PEER_UNKNOWN;
-	if (hashed)
-		rxm_conn_adopt(c);
-	else
+	list_add_tail(&c->list, &ep->conns);
+	ep->unknown += unknown;
+	if (self)
 		c->state = RXM_IDLE;
+	else
+		rxm_conn_adopt(c);
 	return c;
 }
 
@@ -237,14 +227,14 @@ void rxm_conn_free(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 
 	list_del(&c->list);
-	ep->peers.unknown -= c->peer == RXM_PEER_UNKNOWN;
-	if (c->peer != RXM_PEER_SELF)
-		rhashtable_remove_fast(&ep->peers.hash, &c->node, rxm_hash);
+	ep->unknown -= c->unknown;
 	spin_lock_irq(&ep->lock);
 	list_del_init(&c->todo);
-	kofi_dest_del(&ep->peers.dests, &c->dest);
+	if (c->self)
+		kofi_peers_del_hidden(&ep->peers, &c->base);
+	else
+		kofi_peers_del(&ep->peers, &c->base);
 	spin_unlock_irq(&ep->lock);
-	xa_erase(&ep->peers.numbers, c->id);
 	kfree_rcu(c, rcu);
 }
 
@@ -261,7 +251,7 @@ void rxm_conn_reap(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 	bool gone;
 
-	if (c->peer != RXM_PEER_SELF && !rxm_is_unknown(ep, &c->addr))
+	if (!c->self && !rxm_is_unknown(ep, &c->base.addr))
 		return;
 	spin_lock_irq(&ep->lock);
 	spin_lock(&c->lock);
@@ -276,24 +266,6 @@ void rxm_conn_reap(struct rxm_conn *c)
 }
 
 /**
- * rxm_conn_init - initialise the tables of records
- * @ep: an endpoint that is being opened
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
-int rxm_conn_init(struct rxm_ep *ep)
-{
-	kofi_dest_init(&ep->peers.dests);
-	xa_init_flags(&ep->peers.numbers, XA_FLAGS_ALLOC1);
-	return rhashtable_init(&ep->peers.hash, &rxm_hash);
-}
-
-static void rxm_conn_destroy(void *conn, void *arg)
-{
-}
-
-/**
  * rxm_conn_exit - free the records
  * @ep: an endpoint that has been drained
  *
@@ -303,9 +275,7 @@ void rxm_conn_exit(struct rxm_ep *ep)
 {
 	struct rxm_conn *c, *next;
 
-	xa_destroy(&ep->peers.dests);
-	xa_destroy(&ep->peers.numbers);
-	rhashtable_free_and_destroy(&ep->peers.hash, rxm_conn_destroy, NULL);
-	list_for_each_entry_safe(c, next, &ep->peers.list, list)
+	kofi_peers_exit(&ep->peers);
+	list_for_each_entry_safe(c, next, &ep->conns, list)
 		kfree(c);
 }

@@ -144,24 +144,16 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 	       rxm_op_inject(op) : 0;
 }
 
-static int rxm_waiting_max(const struct rxm_ep *ep)
-{
-	return DIV_ROUND_UP(ep->base.info->tx_attr->size, 2);
-}
-
 /**
  * rxm_op_wait - let a transmit wait for a connection
  * @op: the transmit
- *
- * Half of the transmits are reserved for connected peers.
  *
  * Context: any.
  * Return: false if too many transmits wait.
  */
 bool rxm_op_wait(struct rxm_op *op)
 {
-	if (!atomic_add_unless(&op->ep->tx.waiting, 1,
-			       rxm_waiting_max(op->ep)))
+	if (!kofi_peers_wait(&op->ep->peers))
 		return false;
 	op->phase = RXM_PHASE_WAITING;
 	return true;
@@ -184,7 +176,7 @@ void rxm_ops_connected(struct rxm_conn *c)
 	spin_lock_irq(&c->lock);
 	list_for_each_entry(op, &c->tx.queue, node) {
 		op->phase = RXM_PHASE_QUEUED;
-		atomic_dec(&ep->tx.waiting);
+		kofi_peers_unwait(&ep->peers, 1);
 	}
 	WRITE_ONCE(c->state, RXM_CONNECTED);
 	spin_unlock_irq(&c->lock);
@@ -260,21 +252,20 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 	unsigned long irq;
 	int state;
 
-	if (kofi_dest_fresh(&c->dest, ep->base.av, dest, changes))
+	if (kofi_peers_renew(&ep->peers, &c->base, dest, changes))
 		return;
 	spin_lock_irqsave(&ep->lock, irq);
 	/* a record that is about to be freed had one of these states before the lock was taken */
 	state = READ_ONCE(c->state);
 	if (state != RXM_NEW && state != RXM_DEAD)
-		kofi_dest_set(&ep->peers.dests, ep->base.av, &c->dest, dest,
-			      changes);
+		kofi_peers_set_dest(&ep->peers, &c->base, dest, changes);
 	spin_unlock_irqrestore(&ep->lock, irq);
 }
 
 static noinline int rxm_op_submit_by_addr(struct rxm_op *op, fi_addr_t dest)
 {
 	struct rxm_ep *ep = op->ep;
-	unsigned long changes = kofi_dest_changes(ep->base.av);
+	unsigned long changes = kofi_peers_changes(&ep->peers);
 	struct rxm_conn *c;
 	int err;
 
@@ -291,13 +282,13 @@ static noinline int rxm_op_submit_by_addr(struct rxm_op *op, fi_addr_t dest)
 static int rxm_op_submit(struct rxm_op *op, fi_addr_t fi_addr)
 {
 	struct rxm_ep *ep = op->ep;
-	struct kofi_dest *dest;
+	struct kofi_peer *peer;
 	int err = 1;
 
 	rcu_read_lock();
-	dest = kofi_dest_find(&ep->peers.dests, ep->base.av, fi_addr);
-	if (likely(dest))
-		err = rxm_op_queue(container_of(dest, struct rxm_conn, dest), op);
+	peer = kofi_peers_dest(&ep->peers, fi_addr);
+	if (likely(peer))
+		err = rxm_op_queue(rxm_conn(peer), op);
 	if (unlikely(err == 1))
 		err = rxm_op_submit_by_addr(op, fi_addr);
 	rcu_read_unlock();
@@ -329,7 +320,7 @@ static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 	struct rxm_conn *c;
 	bool crowded = false;
 
-	if (likely(atomic_read(&ep->tx.waiting) < rxm_waiting_max(ep)))
+	if (likely(!kofi_peers_full(&ep->peers)))
 		return false;
 	rcu_read_lock();
 	/* a post to an address that the vector lacks gets its own error */

@@ -86,7 +86,7 @@ static struct rxm_buf *rxm_buf_alloc(struct rxm_conn *c)
 	buf->cqe.done = rxm_buf_done;
 	buf->conn = c;
 	kofi_rxmsg_init(&buf->msg, &c->ep->base, rxm_buf_wake);
-	kofi_rxmsg_from(&buf->msg, &c->addr.sa);
+	kofi_rxmsg_from(&buf->msg, &c->base.addr.sa);
 	return buf;
 }
 
@@ -252,7 +252,7 @@ void rxm_rx_starved(struct rxm_ep *ep)
 	/* pairs with rxm_rx_room() */
 	if (!xchg(&ep->starved, false))
 		return;
-	list_for_each_entry(c, &ep->peers.list, list) {
+	list_for_each_entry(c, &ep->conns, list) {
 		if (READ_ONCE(ep->closed))
 			return;
 		if (c->msg && !READ_ONCE(c->err)) {
@@ -669,7 +669,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 	const struct rxm_hdr *h = &buf->hdr;
 
 	if (rxm_packet_check(h, buf->len, RXM_EAGER) ||
-	    (u32)h->conn_id != c->id) {
+	    (u32)h->conn_id != c->base.number) {
 		rxm_violation(c, buf);
 		return;
 	}
@@ -820,11 +820,11 @@ void rxm_peers_added(struct fid_ep *fid)
 	fi_addr_t src;
 
 	mutex_lock(&ep->mutex);
-	list_for_each_entry(c, &ep->peers.list, list) {
-		if (c->peer == RXM_PEER_UNKNOWN &&
-		    kofi_av_source(ep->base.av, &c->addr.sa) != FI_ADDR_NOTAVAIL) {
-			WRITE_ONCE(c->peer, RXM_PEER_KNOWN);
-			ep->peers.unknown--;
+	list_for_each_entry(c, &ep->conns, list) {
+		if (c->unknown &&
+		    kofi_av_source(ep->base.av, &c->base.addr.sa) != FI_ADDR_NOTAVAIL) {
+			c->unknown = false;
+			ep->unknown--;
 		}
 		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);

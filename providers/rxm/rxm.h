@@ -37,12 +37,11 @@
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
-#include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include <linux/kofi/lib.h>
+#include <linux/kofi/peer.h>
 
 #include "proto.h"
 
@@ -61,8 +60,6 @@
 #define RXM_REGION_SEGS	257	/* segments of a region: 1 MiB of single pages at any offset */
 #define RXM_VALS	16	/* provider-specific names of fi_set_val() */
 #define RXM_REFILL	(HZ / 10)	/* jiffies until a failed post of receives is repeated */
-#define RXM_DELAY_MIN	2	/* milliseconds until the next connect attempt, */
-#define RXM_DELAY_MAX	200	/* doubled each time */
 #define RXM_BUDGET	32	/* events, connections or messages in one run of the work item */
 #define RXM_HOSTS	4	/* a host gets one part in this many of max_unknown */
 #define RXM_TRIES	8	/* connections in a row that may fail before anything is sent */
@@ -146,32 +143,12 @@ struct rxm_vals {
 };
 
 /**
- * struct rxm_peers - records of an endpoint's peers
- * @hash: struct rxm_conn by address; read under RCU, changed under rxm_ep.mutex
- * @dests: struct rxm_conn by fi_addr_t, once posted to; read under RCU, changed
- *	under rxm_ep.lock
- * @list: list of all struct rxm_conn; under rxm_ep.mutex
- * @numbers: struct rxm_conn by rxm_conn.id; read under RCU, changed under rxm_ep.mutex
- * @last_id: last rxm_conn.id that was assigned; under rxm_ep.mutex
- * @unknown: number of records with RXM_PEER_UNKNOWN; under rxm_ep.mutex
- */
-struct rxm_peers {
-	struct rhashtable	hash;
-	struct xarray		dests;
-	struct list_head	list;
-	struct xarray		numbers;
-	u32			last_id;
-	unsigned int		unknown;
-};
-
-/**
  * struct rxm_ep_tx - records of an endpoint's transmits
  * @ops: records; the index is part of the message number. Fixed while the endpoint is
  *	enabled
  * @nr_ops: length of @ops
  * @free: unused records of @ops
  * @free_lock: irqsave, innermost; serialises removal from @free and @free_pkts
- * @waiting: number of transmits that wait for a connection
  * @pkts: additional headers for segments, shared by all transmits. Fixed while the
  *	endpoint is enabled
  * @free_pkts: unused entries of @pkts
@@ -181,7 +158,6 @@ struct rxm_ep_tx {
 	size_t			nr_ops;
 	struct kofi_freelist	free;
 	spinlock_t		free_lock;	/* removal from @free, @free_pkts */
-	atomic_t		waiting;
 	struct rxm_pkt		*pkts;
 	struct kofi_freelist	free_pkts;
 };
@@ -201,7 +177,11 @@ struct rxm_ep_tx {
  * @mutex: serialises changes of connections and of their records
  * @closed: the endpoint is being closed; set under @lock, before @mutex is taken, so that
  *	a holder of @mutex sees it by READ_ONCE() and stops early
- * @peers: records of peers
+ * @peers: records of peers by address, number and fi_addr_t, and the number of transmits
+ *	that wait for a connection. Addresses and numbers change under @mutex, fi_addr_t
+ *	change under @lock
+ * @conns: list of all struct rxm_conn; under @mutex
+ * @unknown: number of records with rxm_conn.unknown; under @mutex
  * @lock: protects @pending, @todo and changes of @peers.dests
  * @pending: transmits to peers without a record
  * @todo: connections for the work item
@@ -229,7 +209,9 @@ struct rxm_ep {
 	u32			process;
 	struct mutex		mutex;	/* connections and records */
 	bool			closed;
-	struct rxm_peers	peers;
+	struct kofi_peers	peers;
+	struct list_head	conns;
+	unsigned int		unknown;
 	spinlock_t		lock;	/* @pending, @todo, changes of @peers.dests */
 	struct list_head	pending;
 	struct list_head	todo;
@@ -257,23 +239,6 @@ enum rxm_state {
 };
 
 /**
- * enum rxm_peer - kind of the peer of a connection
- * @RXM_PEER_KNOWN: the address vector has, or had, the address of the peer
- * @RXM_PEER_UNKNOWN: the address vector lacks the address of the peer, and the record
- *	counts in rxm_peers.unknown
- * @RXM_PEER_SELF: the peer is the endpoint itself, and the record has the accepted side of
- *	the connection. It is not in rxm_peers.hash, so posts do not find it
- *
- * Legal transition, under rxm_ep.mutex: RXM_PEER_UNKNOWN to RXM_PEER_KNOWN, when the
- * address is inserted.
- */
-enum rxm_peer {
-	RXM_PEER_KNOWN,
-	RXM_PEER_UNKNOWN,
-	RXM_PEER_SELF,
-};
-
-/**
  * enum rxm_sender - the one context that posts the packets of a connection below
  * @RXM_SENDER_NONE: no context sends
  * @RXM_SENDER_ACTIVE: a context sends
@@ -297,18 +262,16 @@ enum rxm_sender {
 
 /**
  * struct rxm_retry - connect attempts to a peer; under rxm_ep.mutex
- * @when: time in jiffies of the next attempt, or at which rxm_flow.hold expires
- * @deadline: time in jiffies after which a rejected attempt is not repeated
- * @delay: current delay of an attempt in milliseconds; 0 once a packet was sent. The
- *	completion of a packet resets @delay and @tries by WRITE_ONCE(), as it cannot
+ * @base: deadline of rejected attempts, once @trying is set, and the current delay. The
+ *	completion of a packet resets the delay and @tries by WRITE_ONCE(), as it cannot
  *	sleep for the mutex
- * @tries: failed connections in a row, since a packet was sent; see @delay
- * @trying: @deadline is set
+ * @when: time in jiffies of the next attempt, or at which rxm_flow.hold expires
+ * @tries: failed connections in a row, since a packet was sent; see @base
+ * @trying: the deadline in @base is set
  */
 struct rxm_retry {
+	struct kofi_retry	base;
 	unsigned long		when;
-	unsigned long		deadline;
-	unsigned int		delay;
 	unsigned int		tries;
 	bool			trying;
 };
@@ -400,14 +363,14 @@ struct rxm_conn_rx {
 
 /**
  * struct rxm_conn - a peer, and the connection to it if there is one
- * @node: entry of rxm_peers.hash
- * @addr: address at which the peer listens
+ * @base: the core's part. Its number is the number of the connection in packets of the peer
  * @ep: endpoint of the record
- * @list: entry of rxm_peers.list; under rxm_ep.mutex
+ * @list: entry of rxm_ep.conns; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
- * @dest: entry of rxm_peers.dests, from the first post to this peer on
- * @peer: enum rxm_peer; changes under rxm_ep.mutex. rxm_peer_next() reads it by READ_ONCE()
- *	under RCU, as only RXM_PEER_SELF matters there, which is fixed
+ * @self: the peer is the endpoint itself, and the record has the accepted side of the
+ *	connection. Posts do not find it by address; fixed
+ * @unknown: the address vector has lacked the address of the peer since it connected; under
+ *	rxm_ep.mutex
  * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
  *	from RXM_IDLE under @lock alone; from and to RXM_NEW under rxm_ep.lock, too.
  *	Received packets and refused posts read it by READ_ONCE() without a lock: if they
@@ -416,7 +379,6 @@ struct rxm_conn_rx {
  *	context sets it by cmpxchg(), with any lock; the others use READ_ONCE()
  * @reason: positive error code for operations that closing flushes; changes under
  *	rxm_ep.mutex. Completions read it by READ_ONCE(), as they cannot sleep
- * @id: number of the connection in packets of the peer
  * @peer_id: number of the connection in our packets, and the peer's process above it
  * @process: process number of the peer
  * @retry: connect attempts
@@ -435,17 +397,15 @@ struct rxm_conn_rx {
  * @rcu: delays the release, as posts may still use the record
  */
 struct rxm_conn {
-	struct rhash_head	node;
-	union kofi_ip		addr;
+	struct kofi_peer	base;
 	struct rxm_ep		*ep;
 	struct list_head	list;
 	struct list_head	todo;
-	struct kofi_dest	dest;
-	enum rxm_peer		peer;
+	bool			self;
+	bool			unknown;
 	int			state;
 	int			err;
 	int			reason;
-	u32			id;
 	u64			peer_id;
 	u32			process;
 	struct rxm_retry	retry;
@@ -527,7 +487,7 @@ struct rxm_atomic {
  * @RXM_PHASE_QUEUED: the transmit counts nowhere: it is being accepted, or on the queue of
  *	a connected peer
  * @RXM_PHASE_WAITING: the transmit waits for a connection, and counts in
- *	rxm_ep_tx.waiting
+ *	kofi_peers.waiting
  * @RXM_PHASE_SENT: the transmit is off the queue, and counts in rxm_conn_tx.unfinished
  *
  * Legal transitions, under rxm_conn.lock, or under rxm_ep.lock for a peer without a record:
@@ -736,6 +696,12 @@ extern unsigned int rxm_rx_bufs;
 extern unsigned int rxm_held_bufs;
 extern unsigned int rxm_max_unknown;
 
+/* The record of a peer, or NULL for NULL */
+static inline struct rxm_conn *rxm_conn(struct kofi_peer *base)
+{
+	return base ? container_of(base, struct rxm_conn, base) : NULL;
+}
+
 static inline struct rxm_ep *rxm_ep(struct fid_ep *fid)
 {
 	return container_of(fid, struct rxm_ep, base.ep);
@@ -799,10 +765,9 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known);
 bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      enum rxm_peer peer);
+			      bool self, bool unknown);
 void rxm_conn_free(struct rxm_conn *c);
 void rxm_conn_reap(struct rxm_conn *c);
-int rxm_conn_init(struct rxm_ep *ep);
 void rxm_conn_exit(struct rxm_ep *ep);
 
 /* conn.c */

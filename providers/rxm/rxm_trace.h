@@ -21,7 +21,7 @@ TRACE_EVENT(kofi_rxm_peer,
 	),
 	TP_fast_assign(
 		__entry->ep = c->ep->base.obj.id;
-		__assign_sockaddr(peer, &c->addr, sizeof(union kofi_ip));
+		__assign_sockaddr(peer, &c->base.addr, sizeof(union kofi_ip));
 		__assign_str(step);
 		__entry->err = err;
 	),
@@ -42,7 +42,7 @@ TRACE_EVENT(kofi_rxm_tx,
 	),
 	TP_fast_assign(
 		__entry->ep = c->ep->base.obj.id;
-		__assign_sockaddr(peer, &c->addr, sizeof(union kofi_ip));
+		__assign_sockaddr(peer, &c->base.addr, sizeof(union kofi_ip));
 		__entry->how = op->how;
 		__entry->len = op->cur.len;
 		__entry->tag = op->tag;
@@ -64,7 +64,7 @@ DECLARE_EVENT_CLASS(kofi_rxm_packet,
 	),
 	TP_fast_assign(
 		__entry->ep = c->ep->base.obj.id;
-		__assign_sockaddr(peer, &c->addr, sizeof(union kofi_ip));
+		__assign_sockaddr(peer, &c->base.addr, sizeof(union kofi_ip));
 		__entry->len = len;
 		memcpy(__entry->hdr, hdr, sizeof(struct rxm_hdr));
 	),

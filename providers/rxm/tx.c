@@ -615,9 +615,9 @@ bool rxm_push_idle(struct rxm_conn *c)
 /* Reset delay and failures of a connection once an operation below has succeeded. */
 static void rxm_conn_sent(struct rxm_conn *c, int err)
 {
-	if (err || !READ_ONCE(c->retry.delay))
+	if (err || !READ_ONCE(c->retry.base.delay))
 		return;
-	WRITE_ONCE(c->retry.delay, 0);
+	WRITE_ONCE(c->retry.base.delay, 0);
 	WRITE_ONCE(c->retry.tries, 0);
 }
 

@@ -44,7 +44,7 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 		return false;
 	rxm_regions_put(op);
 	if (op->phase == RXM_PHASE_WAITING)
-		atomic_dec(&ep->tx.waiting);
+		kofi_peers_unwait(&ep->peers, 1);
 	else if (op->phase == RXM_PHASE_SENT)
 		atomic_dec(&op->conn->tx.unfinished);
 	*wc = (struct kofi_wc) {

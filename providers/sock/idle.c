@@ -26,7 +26,7 @@
 static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
 {
 	unsigned int max = rdm->idle.max_conns;
-	unsigned int n = atomic_read(&rdm->peers.nelems);
+	unsigned int n = kofi_peers_count(&rdm->peers);
 
 	return max && n > max ? n - max : 0;
 }
@@ -249,7 +249,7 @@ static bool ksk_idle_move(struct ksk_rdm *rdm, struct ksk_conn *c,
 		return false;
 	ksk_rdm_replace(rdm, ksk_peer(c), again);
 	again->early += n;
-	rdm->early += n;
+	kofi_peers_add_waiting(&rdm->peers, n);
 	ksk_peer_begin(again);
 	return true;
 }
@@ -273,17 +273,17 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	unsigned long irq;
 
 	if (!ksk_tx_quiet(c) || ksk_idle_empty(c) ||
-	    (tried && time_after(jiffies, peer->deadline)))
+	    (tried && time_after(jiffies, peer->retry.deadline)))
 		return;
 	again = tried ? ksk_peer_again(rdm, peer) :
-			ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+			ksk_peer_new(rdm, &peer->base.addr, GFP_NOIO);
 	if (!again)
 		return;
 	again->successor = true;
 	spin_lock_irqsave(&rdm->lock, irq);
 	/* the removal of an address has completed all operations for it */
 	move = peer->in_use && rdm->state != KSK_RDM_CLOSING &&
-	       kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
+	       kofi_av_source(c->ep->base.av, &peer->base.addr.sa) !=
 	       FI_ADDR_NOTAVAIL && ksk_idle_move(rdm, c, again);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!move)
@@ -370,7 +370,7 @@ void ksk_restart_closed(struct ksk_conn *c)
 		ksk_conn_abort(c, ECONNRESET);
 		return;
 	}
-	again = ksk_peer_new(rdm, &ksk_peer(c)->addr, GFP_NOIO);
+	again = ksk_peer_new(rdm, &ksk_peer(c)->base.addr, GFP_NOIO);
 	if (!again)
 		return;
 	again->successor = true;
@@ -394,9 +394,7 @@ void ksk_restart_over(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 
 	if (!ksk_peers_left(rdm, peer))
 		return;
-	rcu_read_lock();
-	next = ksk_rdm_find(rdm, &peer->addr);
-	rcu_read_unlock();
+	next = ksk_rdm_find(rdm, &peer->base.addr);
 	if (!next)
 		return;
 	/* stored messages of the tail count as messages of the next connection */

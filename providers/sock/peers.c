@@ -10,7 +10,6 @@
  * the peer counts them. The endpoint's statistics include all connections.
  */
 #include <linux/slab.h>
-#include <linux/xarray.h>
 #include <kunit/visibility.h>
 
 #include "rdm.h"
@@ -70,85 +69,45 @@ static void ksk_former_del(struct ksk_rdm *rdm, struct ksk_former *f)
 	kfree(f);
 }
 
-/* Count a connection that posts no longer use. Without memory it is not counted. */
-static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+/**
+ * ksk_peers_follow - order a new connection behind a tail
+ * @rdm: the endpoint, with its lock held
+ * @peer: the connection for posts from now on
+ *
+ * If the peer has a tail, the connection transmits, but is not read before the tail.
+ *
+ * Context: any.
+ */
+void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
-	struct ksk_former *f;
-
-	if (!peer->established || rdm->state == KSK_RDM_CLOSING ||
-	    kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
-	    FI_ADDR_NOTAVAIL)
-		return;
-	f = ksk_former_get(rdm, &peer->addr);
-	if (f)
-		f->count++;
-}
-
-/* If the peer has a tail, the new connection transmits, but is not read before the tail. */
-static void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer)
-{
-	const struct ksk_former *f = ksk_former_find(rdm, &peer->addr);
+	const struct ksk_former *f = ksk_former_find(rdm, &peer->base.addr);
 
 	if (f && f->tail)
 		set_bit(KSK_CONN_BEHIND, &peer->conn.flags);
 }
 
 /**
- * ksk_peers_add - assign a number to a peer
- * @rdm: the endpoint, with its lock held
- * @peer: the connection for posts to the peer
- *
- * Context: any.
- * Return: 0, -ENOMEM, or -EBUSY if no number is free.
- */
-int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
-{
-	int err;
-
-	lockdep_assert_held(&rdm->lock);
-
-	err = xa_alloc_cyclic(&rdm->numbers, &peer->number, peer,
-			      XA_LIMIT(1, INT_MAX), &rdm->last_number,
-			      ksk_gfp_atomic(&rdm->ep));
-	if (err < 0)
-		return err;
-	ksk_peers_follow(rdm, peer);
-	return 0;
-}
-
-/**
- * ksk_peers_replace - pass the number of a peer to another connection
- * @rdm: the endpoint, with its lock held
- * @old: the replaced connection, which has a number
- * @peer: the connection for posts from now on
- *
- * Context: any.
- */
-void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
-		       struct ksk_peer *peer)
-{
-	lockdep_assert_held(&rdm->lock);
-
-	peer->number = old->number;
-	/* needs no memory, as the index is in use */
-	xa_store(&rdm->numbers, peer->number, peer, GFP_ATOMIC);
-	ksk_peers_follow(rdm, peer);
-	ksk_former_count(rdm, old);
-}
-
-/**
- * ksk_peers_del - free the number of a peer
+ * ksk_peers_past - count a connection that posts no longer use
  * @rdm: the endpoint, with its lock held
  * @peer: the connection that posts used until now
  *
+ * Without memory it is not counted.
+ *
  * Context: any.
  */
-void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer)
+void ksk_peers_past(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
+	struct ksk_former *f;
+
 	lockdep_assert_held(&rdm->lock);
 
-	xa_erase(&rdm->numbers, peer->number);
-	ksk_former_count(rdm, peer);
+	if (!peer->established || rdm->state == KSK_RDM_CLOSING ||
+	    kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) ==
+	    FI_ADDR_NOTAVAIL)
+		return;
+	f = ksk_former_get(rdm, &peer->base.addr);
+	if (f)
+		f->count++;
 }
 
 /**
@@ -186,7 +145,7 @@ void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr)
  */
 bool ksk_peers_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
-	struct ksk_former *f = ksk_former_get(rdm, &peer->addr);
+	struct ksk_former *f = ksk_former_get(rdm, &peer->base.addr);
 
 	if (!f)
 		return false;
@@ -212,9 +171,9 @@ bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 
 	if (!test_bit(KSK_CONN_TAIL, &peer->conn.flags))
 		return false;
-	f = ksk_former_find(rdm, &peer->addr);
+	f = ksk_former_find(rdm, &peer->base.addr);
 	f->tail = NULL;
-	if (kofi_av_source(rdm->ep.base.av, &peer->addr.sa) == FI_ADDR_NOTAVAIL)
+	if (kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) == FI_ADDR_NOTAVAIL)
 		ksk_former_del(rdm, f);
 	return true;
 }
@@ -222,10 +181,10 @@ bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,
 			  struct kofi_peer_state *state)
 {
-	const struct ksk_former *f = ksk_former_find(rdm, &peer->addr);
+	const struct ksk_former *f = ksk_former_find(rdm, &peer->base.addr);
 	u32 connects = (f ? f->count : 0) + peer->established;
 
-	memcpy(&state->addr, &peer->addr, sizeof(peer->addr));
+	memcpy(&state->addr, &peer->base.addr, sizeof(peer->base.addr));
 	state->state = READ_ONCE(peer->conn.dead) ? KOFI_EP_SHUTDOWN :
 		       peer->established ? KOFI_EP_CONNECTED :
 					   KOFI_EP_CONNECTING;
@@ -242,21 +201,18 @@ bool ksk_peers_next(struct fid_ep *fid, u32 *number,
 		    struct kofi_peer_state *state)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
-	unsigned long index = *number;
 	struct ksk_peer *peer;
 
 	spin_lock_irq(&rdm->lock);
-	peer = xa_find(&rdm->numbers, &index, ULONG_MAX, XA_PRESENT);
+	peer = ksk_peer_of(kofi_peers_next(&rdm->peers, number));
 	if (peer)
 		ksk_peer_tell(rdm, peer, state);
 	spin_unlock_irq(&rdm->lock);
-	*number = index;
 	return peer;
 }
 
 int ksk_peers_init(struct ksk_rdm *rdm)
 {
-	xa_init_flags(&rdm->numbers, XA_FLAGS_ALLOC1);
 	return rhashtable_init(&rdm->formers, &ksk_formers);
 }
 
@@ -265,11 +221,10 @@ static void ksk_former_free(void *former, void *arg)
 	kfree(former);
 }
 
-/* Free the tables, when no connection has a number. */
+/* Free the records, when no connection is left. */
 void ksk_peers_exit(struct ksk_rdm *rdm)
 {
 	rhashtable_free_and_destroy(&rdm->formers, ksk_former_free, NULL);
-	xa_destroy(&rdm->numbers);
 }
 
 /**
@@ -298,7 +253,7 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 		ksk_conn_stats_add(sum, &peer->conn.stats);
 	list_for_each_entry(peer, &rdm->reaped, node)
 		ksk_conn_stats_add(sum, &peer->conn.stats);
-	early = rdm->early;
+	early = atomic_read(&rdm->peers.waiting);
 	unexpected = rdm->stored.bytes;
 	spin_unlock_irq(&rdm->lock);
 

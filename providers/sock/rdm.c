@@ -30,7 +30,6 @@
  *
  * ksk_rdm.lock is inside the socket's lock, and ksk_posts.lock is inside ksk_rdm.lock.
  */
-#include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <kunit/static_stub.h>
 #include <kunit/visibility.h>
@@ -38,23 +37,12 @@
 
 #include "rdm.h"
 
-/* Milliseconds until a rejected request is repeated, doubled each time */
-#define KSK_RDM_DELAY_MIN	2
-#define KSK_RDM_DELAY_MAX	200
-
-static const struct rhashtable_params ksk_rdm_peers = {
-	.key_len		= sizeof_field(struct ksk_peer, addr),
-	.key_offset		= offsetof(struct ksk_peer, addr),
-	.head_offset		= offsetof(struct ksk_peer, hash),
-	.automatic_shrinking	= true,
-};
-
 /* ----------------------------------------------------------------- the table */
 
-/* Called in an RCU read section; may return a terminated connection. */
+/* Needs an RCU reader or the lock; may return a terminated connection. */
 struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm, const union kofi_ip *addr)
 {
-	return rhashtable_lookup(&rdm->peers, addr, ksk_rdm_peers);
+	return ksk_peer_of(kofi_peers_find(&rdm->peers, addr));
 }
 
 /* Find the connection for posts to an address, unless it has been terminated. */
@@ -65,10 +53,8 @@ struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 
 	lockdep_assert_held(&rdm->lock);
 
-	rcu_read_lock();
-	peer = ksk_rdm_find(rdm, addr);
-	rcu_read_unlock();
 	/* under the lock, no connection in the table is freed */
+	peer = ksk_rdm_find(rdm, addr);
 	return peer && !READ_ONCE(peer->conn.dead) ? peer : NULL;
 }
 
@@ -76,7 +62,7 @@ static void ksk_rdm_settle(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
 	lockdep_assert_held(&rdm->lock);
 
-	rdm->early -= peer->early;
+	kofi_peers_unwait(&rdm->peers, peer->early);
 	peer->early = 0;
 }
 
@@ -90,9 +76,8 @@ void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	ksk_unexpected_leave(rdm, peer);
 	if (!peer->in_use)
 		return;
-	kofi_dest_del(&rdm->dests, &peer->dest);
-	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
-	ksk_peers_del(rdm, peer);
+	kofi_peers_del(&rdm->peers, &peer->base);
+	ksk_peers_past(rdm, peer);
 	peer->in_use = false;
 }
 
@@ -105,19 +90,13 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	lockdep_assert_held(&rdm->lock);
 
 	/* a terminated connection may still be in the table */
-	rcu_read_lock();
-	old = ksk_rdm_find(rdm, &peer->addr);
-	rcu_read_unlock();
+	old = ksk_rdm_find(rdm, &peer->base.addr);
 	if (old)
 		ksk_rdm_unlink(rdm, old);
-	err = ksk_peers_add(rdm, peer);
+	err = kofi_peers_add(&rdm->peers, &peer->base, ksk_gfp_atomic(&rdm->ep));
 	if (err)
 		return err;
-	err = rhashtable_insert_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
-	if (err) {
-		ksk_peers_del(rdm, peer);
-		return err;
-	}
+	ksk_peers_follow(rdm, peer);
 	peer->in_use = true;
 	list_add_tail(&peer->node, &rdm->conns);
 	ksk_unexpected_join(rdm, peer);
@@ -160,10 +139,9 @@ void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 
 	if (!old->established)
 		ksk_tx_move(&old->conn, &peer->conn);
-	kofi_dest_del(&rdm->dests, &old->dest);
-	rhashtable_replace_fast(&rdm->peers, &old->hash, &peer->hash,
-				ksk_rdm_peers);
-	ksk_peers_replace(rdm, old, peer);
+	kofi_peers_replace(&rdm->peers, &old->base, &peer->base);
+	ksk_peers_follow(rdm, peer);
+	ksk_peers_past(rdm, old);
 	peer->in_use = true;
 	old->in_use = false;
 	swap(peer->early, old->early);
@@ -186,11 +164,11 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 	if (!peer)
 		return NULL;
 	ksk_conn_init(&peer->conn, &rdm->ep, &ksk_peer_ops);
-	peer->addr = *addr;
+	peer->base.addr = *addr;
 	peer->disowned = true;
-	kofi_rxmsg_from(&peer->conn.rxmsg, &peer->addr.sa);
-	peer->deadline = jiffies +
-			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
+	kofi_rxmsg_from(&peer->conn.rxmsg, &peer->base.addr.sa);
+	peer->retry.deadline = jiffies +
+			       msecs_to_jiffies(rdm->ep.tun.connect_timeout);
 	INIT_LIST_HEAD(&peer->node);
 	INIT_LIST_HEAD(&peer->deferred);
 	INIT_LIST_HEAD(&peer->held);
@@ -228,7 +206,7 @@ static int ksk_peer_start(struct ksk_conn *c)
 		return 0;
 	*kofi_ip_port(&src.sa) = 0;
 	ksk_rdm_cm_fill(rdm, &cm);
-	return ksk_cm_start(c, &peer->addr, &src, 0, &cm, sizeof(cm));
+	return ksk_cm_start(c, &peer->base.addr, &src, 0, &cm, sizeof(cm));
 }
 
 /* ksk_conn_ops.established: the caller then sends the posted operations. */
@@ -274,14 +252,13 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
  */
 struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
-	struct ksk_peer *again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+	struct ksk_peer *again = ksk_peer_new(rdm, &peer->base.addr, GFP_NOIO);
 
 	if (!again)
 		return NULL;
-	again->deadline = peer->deadline;
+	again->retry = peer->retry;
+	kofi_retry_next(&again->retry);
 	again->successor = peer->successor;
-	again->delay = clamp(2 * peer->delay, KSK_RDM_DELAY_MIN,
-			     KSK_RDM_DELAY_MAX);
 	return again;
 }
 
@@ -295,7 +272,7 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	unsigned long irq;
 	bool start = false;
 
-	if (time_after(jiffies, peer->deadline)) {
+	if (time_after(jiffies, peer->retry.deadline)) {
 		ksk_conn_abort(&peer->conn, ETIMEDOUT);
 		return;
 	}
@@ -345,7 +322,7 @@ static void ksk_peer_ended(struct ksk_conn *c)
 	int err = READ_ONCE(c->dead);
 
 	if (err != ESHUTDOWN && err != ECANCELED)
-		kofi_ep_peer_lost(&c->ep->base, &ksk_peer(c)->addr.sa, err);
+		kofi_ep_peer_lost(&c->ep->base, &ksk_peer(c)->base.addr.sa, err);
 	ksk_peer_over(c);
 }
 
@@ -421,12 +398,6 @@ static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 	return peer;
 }
 
-/* Peers that do not answer occupy at most half of the records. */
-static size_t ksk_rdm_early_max(const struct ksk_rdm *rdm)
-{
-	return max_t(size_t, rdm->ep.base.info->tx_attr->size / 2, 1);
-}
-
 /*
  * Leave an operation to a connection that is not established yet. Returns 1 if the
  * connection is established, or has just been terminated.
@@ -445,7 +416,7 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	peer = ksk_rdm_current(rdm, addr);
 	if (peer && peer->established)
 		return 1;
-	if (rdm->early >= ksk_rdm_early_max(rdm))
+	if (kofi_peers_full(&rdm->peers))
 		return -EAGAIN;
 	if (!peer)
 		peer = ksk_rdm_connect(rdm, addr);
@@ -456,7 +427,7 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	if (ksk_tx_leave(&peer->conn, op, true))
 		return 1;
 	peer->early++;
-	rdm->early++;
+	kofi_peers_add_waiting(&rdm->peers, 1);
 	return 0;
 }
 
@@ -464,14 +435,13 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 static void ksk_rdm_remember(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			     fi_addr_t fi_addr, unsigned long changes)
 {
-	struct kofi_av *av = rdm->ep.base.av;
 	unsigned long irq;
 
-	if (kofi_dest_fresh(&peer->dest, av, fi_addr, changes))
+	if (kofi_peers_renew(&rdm->peers, &peer->base, fi_addr, changes))
 		return;
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (peer->in_use)
-		kofi_dest_set(&rdm->dests, av, &peer->dest, fi_addr, changes);
+		kofi_peers_set_dest(&rdm->peers, &peer->base, fi_addr, changes);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }
 
@@ -479,13 +449,12 @@ static void ksk_rdm_remember(struct ksk_rdm *rdm, struct ksk_peer *peer,
 static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
 					struct ksk_txop *op)
 {
-	struct kofi_av *av = rdm->ep.base.av;
-	unsigned long irq, changes = kofi_dest_changes(av);
+	unsigned long irq, changes = kofi_peers_changes(&rdm->peers);
 	struct ksk_peer *peer;
 	union kofi_ip addr;
 	int err;
 
-	err = kofi_av_get(av, fi_addr, &addr);
+	err = kofi_av_get(rdm->ep.base.av, fi_addr, &addr);
 	while (!err) {
 		peer = ksk_rdm_find(rdm, &addr);
 		/* posts to connected peers share no lock; pairs with ksk_peer_established() */
@@ -514,13 +483,13 @@ static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
 		       struct ksk_txop *op)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ep);
-	struct kofi_dest *dest;
+	struct kofi_peer *peer;
 	int err = -ESHUTDOWN;
 
 	rcu_read_lock();
-	dest = kofi_dest_find(&rdm->dests, ep->base.av, fi_addr);
-	if (likely(dest)) {
-		op->conn = &container_of(dest, struct ksk_peer, dest)->conn;
+	peer = kofi_peers_dest(&rdm->peers, fi_addr);
+	if (likely(peer)) {
+		op->conn = &ksk_peer_of(peer)->conn;
 		err = ksk_tx_add(op->conn, op);
 	}
 	if (unlikely(err == -ESHUTDOWN))
@@ -558,10 +527,10 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 	unsigned long irq;
 	bool full;
 
-	/* a context that decreases rdm->early needs the lock, too, and then finds the mark */
+	/* a context that decreases the number needs the lock, too, and then finds the mark */
 	spin_lock_irqsave(&rdm->lock, irq);
 	kofi_ep_blocked(&ep->base);
-	full = rdm->early >= ksk_rdm_early_max(rdm);
+	full = kofi_peers_full(&rdm->peers);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!full)
 		kofi_ep_unblock(&ep->base);
@@ -792,8 +761,7 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	ksk_listener_exit(&rdm->listener);
 	ksk_ep_exit(ep);
 	ksk_peers_exit(rdm);
-	xa_destroy(&rdm->dests);
-	rhashtable_destroy(&rdm->peers);
+	kofi_peers_exit(&rdm->peers);
 	mutex_destroy(&rdm->removal);
 	mutex_destroy(&rdm->mutex);
 	kfree(rdm);
@@ -881,8 +849,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		rdm->pid = get_random_u32();
 	} while (!rdm->pid);
 	rdm->ep.type = &ksk_rdm_type;
-	kofi_dest_init(&rdm->dests);
-	err = rhashtable_init(&rdm->peers, &ksk_rdm_peers);
+	err = kofi_peers_init(&rdm->peers, &rdm->ep.base);
 	if (err)
 		goto free;
 	err = ksk_peers_init(rdm);
@@ -902,7 +869,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 exit_peers:
 	ksk_peers_exit(rdm);
 destroy_peers:
-	rhashtable_destroy(&rdm->peers);
+	kofi_peers_exit(&rdm->peers);
 free:
 	kfree(rdm);
 	return err;

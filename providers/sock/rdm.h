@@ -4,7 +4,8 @@
 #define _KOFI_SOCK_RDM_H
 
 #include <linux/rhashtable.h>
-#include <linux/xarray.h>
+
+#include <linux/kofi/peer.h>
 
 #include "listener.h"
 #include "sock.h"
@@ -104,11 +105,8 @@ struct ksk_rdm_counters {
  * @gone: the endpoint is being freed; under @removal
  * @lock: protects the members below; irqsave
  * @state: enum ksk_rdm_state. Written under @lock and @mutex, read under either
- * @peers: connections for posts, by address. Written under @lock; posts read it under RCU
- * @dests: connections for posts, by fi_addr_t, once posted to. Written under @lock; posts
- *	read it under RCU
- * @numbers: connections for posts, by number, for statistics per peer (peers.c); under @lock
- * @last_number: last number in @numbers that was assigned; under @lock
+ * @peers: connections for posts, and the number of operations that wait for their connection
+ *	to be established. Both change under @lock; posts read the tables under RCU
  * @formers: number of earlier connections of each peer; under @lock
  * @conns: connections that have not been terminated; under @lock
  * @ended: terminated connections for @reap; under @lock
@@ -116,8 +114,6 @@ struct ksk_rdm_counters {
  *	it, and changes it under @lock
  * @deferred: connections with deferred posts; under @lock
  * @unknown: number of connections that unknown peers have made; under @lock
- * @early: number of operations that wait for their connection to be established; under
- *	@lock
  * @stored: memory of stored messages; under @lock
  * @stats: statistics
  */
@@ -136,17 +132,13 @@ struct ksk_rdm {
 
 	spinlock_t		lock;	/* the following members */
 	enum ksk_rdm_state	state;
-	struct rhashtable	peers;
-	struct xarray		dests;
-	struct xarray		numbers;
-	u32			last_number;
+	struct kofi_peers	peers;
 	struct rhashtable	formers;
 	struct list_head	conns;
 	struct list_head	ended;
 	struct list_head	reaped;
 	struct list_head	deferred;
 	unsigned int		unknown;
-	size_t			early;
 	struct ksk_rdm_stored	stored;
 	struct ksk_rdm_counters	stats;
 };
@@ -173,7 +165,7 @@ struct ksk_rndv {
  * struct ksk_peer - a connection to a peer
  * @conn: the connection
  * @rndv: announced messages, if both peers support them
- * @addr: address of the peer
+ * @base: the core's part; a member of ksk_rdm.peers if @in_use is set
  * @known: remembered address of the peer, for completions; locked as the receiver is
  * @accepted: the peer has made the connection
  * @unknown: counts in ksk_rdm.unknown; under the endpoint's lock
@@ -182,15 +174,11 @@ struct ksk_rndv {
  *	Written under the endpoint's lock; the receiver reads it without, for each message
  * @pid: number of the peer's life, 0 until it is known
  * @waits_since: first time at which an operation prevented closing, in tcp_jiffies32
- * @deadline: time after which failed attempts are not repeated, in jiffies
- * @delay: milliseconds between attempts
+ * @retry: attempts to connect
  * @node: entry of ksk_rdm.conns, .ended or .reaped. From here on the endpoint's lock
  *	protects the members.
  * @deferred: entry of ksk_rdm.deferred
- * @hash: entry of ksk_rdm.peers, if @in_use is set
  * @in_use: posts to the peer use the connection
- * @dest: entry of ksk_rdm.dests, from the first post on
- * @number: index in ksk_rdm.numbers
  * @established: posts go to the stream, and wait no longer. Set once under the endpoint's
  *	lock; posts and removals of addresses read it without
  * @over: all operations of the connection have completed
@@ -208,7 +196,7 @@ struct ksk_rndv {
 struct ksk_peer {
 	struct ksk_conn		conn;
 	struct ksk_rndv		rndv;
-	union kofi_ip		addr;
+	struct kofi_peer	base;
 	struct kofi_av_known	known;
 	bool			accepted;
 	bool			unknown;
@@ -216,14 +204,10 @@ struct ksk_peer {
 	bool			disowned;
 	u32			pid;
 	u32			waits_since;
-	unsigned long		deadline;
-	unsigned int		delay;
+	struct kofi_retry	retry;
 	struct list_head	node;
 	struct list_head	deferred;
-	struct rhash_head	hash;
 	bool			in_use;
-	struct kofi_dest	dest;
-	u32			number;
 	bool			established;
 	bool			over;
 	size_t			early;
@@ -246,6 +230,12 @@ static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
 	return container_of(c, struct ksk_peer, conn);
 }
 
+/* The connection of a peer, or NULL for NULL */
+static inline struct ksk_peer *ksk_peer_of(struct kofi_peer *base)
+{
+	return base ? container_of(base, struct ksk_peer, base) : NULL;
+}
+
 /* ------------------------------------------------------------- tunables.c */
 
 extern unsigned int ksk_rdm_idle_timeout;
@@ -263,9 +253,9 @@ void ksk_peer_free(struct ksk_peer *peer);
 /* Connect after the delay. Needs the endpoint's lock, without which it may be freed. */
 static inline void ksk_peer_begin(struct ksk_peer *peer)
 {
-	if (peer->delay)
+	if (peer->retry.delay)
 		mod_timer(&peer->conn.retry,
-			  jiffies + msecs_to_jiffies(peer->delay));
+			  jiffies + msecs_to_jiffies(peer->retry.delay));
 	else
 		ksk_conn_queue(&peer->conn);
 }
@@ -283,10 +273,8 @@ void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer);
 
 int ksk_peers_init(struct ksk_rdm *rdm);
 void ksk_peers_exit(struct ksk_rdm *rdm);
-int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer);
-void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
-		       struct ksk_peer *peer);
-void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_peers_past(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr);
 bool ksk_peers_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
 bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer);

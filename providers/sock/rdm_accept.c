@@ -16,30 +16,12 @@
 
 #include "rdm.h"
 
-/* Compare addresses: the host in network order, then the port. */
-static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
-{
-	int diff;
-
-	if (a->sa.sa_family == AF_INET6)
-		diff = memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
-			      sizeof(a->in6.sin6_addr));
-	else
-		diff = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
-			      sizeof(a->in4.sin_addr));
-	/* both families have the port at the same place */
-	return diff ? : memcmp(&a->in4.sin_port, &b->in4.sin_port,
-			       sizeof(a->in4.sin_port));
-}
-
 /* Does a connection exist that the same peer has closed, and that may have a successor? */
 static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
 	struct ksk_peer *old;
 
-	rcu_read_lock();
-	old = ksk_rdm_find(rdm, &peer->addr);
-	rcu_read_unlock();
+	old = ksk_rdm_find(rdm, &peer->base.addr);
 	return old && old->established && old->pid == peer->pid &&
 	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
 }
@@ -52,7 +34,7 @@ static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	lockdep_assert_held(&rdm->lock);
 
 	list_for_each_entry(peer, &rdm->conns, node)
-		if (peer->accepted && !memcmp(&peer->addr, addr, sizeof(*addr)))
+		if (peer->accepted && !memcmp(&peer->base.addr, addr, sizeof(*addr)))
 			return true;
 	return false;
 }
@@ -64,16 +46,16 @@ static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
 static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			 const union kofi_ip *own)
 {
-	int diff = ksk_rdm_compare(&peer->addr, own);
+	int diff = kofi_peer_compare(&peer->base.addr, own);
 	struct ksk_peer *old;
 
 	lockdep_assert_held(&rdm->lock);
 
-	old = ksk_rdm_current(rdm, &peer->addr);
+	old = ksk_rdm_current(rdm, &peer->base.addr);
 	if (!diff) {
 		/* our own request: posts use the side that has connected */
 		if (!old || peer->pid != rdm->pid ||
-		    ksk_rdm_accepted(rdm, &peer->addr))
+		    ksk_rdm_accepted(rdm, &peer->base.addr))
 			return false;
 		list_add_tail(&peer->node, &rdm->conns);
 		return true;
@@ -99,7 +81,7 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 
 static bool ksk_rdm_stranger(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
-	return kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
+	return kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) ==
 	       FI_ADDR_NOTAVAIL;
 }
 
@@ -134,7 +116,7 @@ static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	peer->unknown = ksk_rdm_stranger(rdm, peer);
 	if (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) {
 		/* the termination of the peer's old connection makes room */
-		old = ksk_rdm_current(rdm, &peer->addr);
+		old = ksk_rdm_current(rdm, &peer->base.addr);
 		if (old && old->pid == peer->pid)
 			ksk_restart_ask(old);
 		return false;
@@ -159,16 +141,14 @@ static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
 	err = kernel_getpeername(req->sock, (struct sockaddr *)&ss);
 	if (err < 0)
 		return err;
-	*kofi_ip_port((struct sockaddr *)&ss) = cm->port;
-	err = kofi_ip_peer(&ss, sizeof(ss), addr);
+	err = kofi_peer_addr(&ss, cm->port, addr);
 	if (err)
 		return err;
 	memset(&ss, 0, sizeof(ss));
 	err = kernel_getsockname(req->sock, (struct sockaddr *)&ss);
 	if (err < 0)
 		return err;
-	*kofi_ip_port((struct sockaddr *)&ss) = *kofi_ip_port(&rdm->name.sa);
-	return kofi_ip_peer(&ss, sizeof(ss), own);
+	return kofi_peer_addr(&ss, *kofi_ip_port(&rdm->name.sa), own);
 }
 
 /* Give the socket of an accepted request to its connection. */

@@ -86,7 +86,7 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
  */
 void ksk_conn_violated(struct ksk_conn *c, const char *reason)
 {
-	const struct sockaddr *peer = c->ops->many ? &ksk_peer(c)->addr.sa : NULL;
+	const struct sockaddr *peer = c->ops->many ? &ksk_peer(c)->base.addr.sa : NULL;
 
 	ksk_stat_inc(&c->stats.violations);
 	kofi_violation(&c->ep->base.obj, peer, reason);

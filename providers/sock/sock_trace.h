@@ -130,7 +130,7 @@ TRACE_EVENT_CONDITION(kofi_sock_peer,
 	),
 	TP_fast_assign(
 		__entry->ep = c->ep->base.obj.id;
-		__assign_sockaddr(peer, &ksk_peer(c)->addr,
+		__assign_sockaddr(peer, &ksk_peer(c)->base.addr,
 				  sizeof(union kofi_ip));
 		__assign_str(step);
 		__entry->err = err;

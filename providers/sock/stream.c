@@ -22,7 +22,7 @@
  */
 bool ksk_rdm_crowded(struct ksk_ep *ep)
 {
-	return atomic_read(&ksk_rdm(ep)->peers.nelems) > KSK_FEW_PEERS;
+	return kofi_peers_count(&ksk_rdm(ep)->peers) > KSK_FEW_PEERS;
 }
 
 /**
@@ -56,7 +56,7 @@ void ksk_rdm_deferred(struct ksk_conn *c)
 fi_addr_t ksk_peer_name(struct ksk_peer *peer)
 {
 	struct kofi_av *av = peer->conn.ep->base.av;
-	fi_addr_t name = kofi_av_recall(av, &peer->addr.sa, &peer->known);
+	fi_addr_t name = kofi_av_recall(av, &peer->base.addr.sa, &peer->known);
 
 	if (likely(name != FI_ADDR_NOTAVAIL))
 		return name;
@@ -66,7 +66,7 @@ fi_addr_t ksk_peer_name(struct ksk_peer *peer)
 	 * caller may hold ksk_rdm.lock, or not.
 	 */
 	smp_mb();
-	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
+	return kofi_av_recall(av, &peer->base.addr.sa, &peer->known);
 }
 
 /* Adopt the waiting messages of a peer that is in the address vector again. */

@@ -259,7 +259,7 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 		return NULL;
 	u->rdm = rdm;
 	u->peer = peer;
-	u->addr = peer->addr;
+	u->addr = peer->base.addr;
 	u->whole = false;
 	u->woken = false;
 	INIT_LIST_HEAD(&u->ready);
@@ -475,7 +475,7 @@ void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	lockdep_assert_held(&rdm->lock);
 
 	list_for_each_entry(u, &rdm->stored.list, node) {
-		if (u->peer || memcmp(&u->addr, &peer->addr, sizeof(u->addr)))
+		if (u->peer || memcmp(&u->addr, &peer->base.addr, sizeof(u->addr)))
 			continue;
 		u->peer = peer;
 		peer->unexpected++;
@@ -501,7 +501,7 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 
 	/* a connection to ourselves goes on at its accepted side */
 	list_for_each_entry(peer, &rdm->conns, node)
-		if (!memcmp(&peer->addr, addr, sizeof(*addr)))
+		if (!memcmp(&peer->base.addr, addr, sizeof(*addr)))
 			WRITE_ONCE(peer->disowned, true);
 	list_for_each_entry(u, &rdm->stored.list, node) {
 		if (memcmp(&u->addr, addr, sizeof(u->addr)))

@@ -118,27 +118,6 @@ fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
 /**
- * struct kofi_dest - cached look-up of a peer for posts
- * @index: index of the peer in a table
- * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in the table.
- *	Posts read and renew it as RCU readers, without a lock
- */
-struct kofi_dest {
-	unsigned long	index;
-	unsigned long	changes;
-};
-
-void kofi_dest_init(struct xarray *dests);
-struct kofi_dest *kofi_dest_find(struct xarray *dests, struct kofi_av *av,
-				 fi_addr_t fi_addr);
-unsigned long kofi_dest_changes(struct kofi_av *av);
-bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
-		     fi_addr_t fi_addr, unsigned long changes);
-void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
-		   struct kofi_dest *dest, fi_addr_t fi_addr, unsigned long changes);
-void kofi_dest_del(struct xarray *dests, struct kofi_dest *dest);
-
-/**
  * kofi_ep_unknown - test whether completions report the address of a sender
  * @ep: the endpoint, of a type that has an address vector
  * @source: fi_addr_t of the sender in completions

@@ -11,6 +11,8 @@
 #include <linux/timekeeping.h>
 #include <linux/vmalloc.h>
 
+#include <linux/kofi/peer.h>
+
 #include "fake.h"
 #include "queues.h"
 
@@ -896,14 +898,14 @@ static void av_context_limits_test(struct kunit *test)
 }
 
 struct av_dest {
-	struct kofi_av		*av;
-	struct xarray		dests;
-	struct kofi_dest	at[3];
+	struct kofi_ep		ep;
+	struct kofi_peers	peers;
+	struct kofi_peer	at[3];
 };
 
 static void av_dest_set(struct av_dest *d, int i, fi_addr_t addr)
 {
-	kofi_dest_set(&d->dests, d->av, &d->at[i], addr, kofi_dest_changes(d->av));
+	kofi_peers_set_dest(&d->peers, &d->at[i], addr, kofi_peers_changes(&d->peers));
 }
 
 /* What is found for a number holds for one state of the vector. */
@@ -912,48 +914,49 @@ static void av_dest_test(struct kunit *test)
 	const struct fi_av_attr attr = { .rx_ctx_bits = 3 };
 	struct av_dest *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
 	struct sockaddr_in in = av_in(AV_NET + 1, 100);
+	struct kofi_peers *p;
 	unsigned long changes;
 	fi_addr_t got, ctx;
 	struct fid_av *av;
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
+	p = &d->peers;
 	av = av_open(test, FI_SOCKADDR_IN, &attr);
-	d->av = av_base(av);
-	kofi_dest_init(&d->dests);
+	d->ep.av = av_base(av);
+	KUNIT_ASSERT_EQ(test, kofi_peers_init(p, &d->ep), 0);
 	KUNIT_ASSERT_EQ(test, 1, fi_av_insert(av, &in, 1, &got, 0, NULL));
 	ctx = fi_rx_addr(got, 5, 3);
-	changes = kofi_dest_changes(d->av);
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av, got));
-	KUNIT_EXPECT_FALSE(test, kofi_dest_fresh(&d->at[0], d->av, got, changes));
+	changes = kofi_peers_changes(p);
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, got));
+	KUNIT_EXPECT_FALSE(test, kofi_peers_renew(p, &d->at[0], got, changes));
 	av_dest_set(d, 0, got);
 	av_dest_set(d, 1, ctx);
-	KUNIT_EXPECT_PTR_EQ(test, &d->at[0], kofi_dest_find(&d->dests, d->av, got));
-	KUNIT_EXPECT_PTR_EQ(test, &d->at[1], kofi_dest_find(&d->dests, d->av, ctx));
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av,
-					       fi_rx_addr(got, 4, 3)));
+	KUNIT_EXPECT_PTR_EQ(test, &d->at[0], kofi_peers_dest(p, got));
+	KUNIT_EXPECT_PTR_EQ(test, &d->at[1], kofi_peers_dest(p, ctx));
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, fi_rx_addr(got, 4, 3)));
 
 	/* after a change neither, until it has been looked up by address */
 	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &got, 1, 0));
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av, got));
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av, ctx));
-	KUNIT_EXPECT_TRUE(test, kofi_dest_fresh(&d->at[0], d->av, got, changes));
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av, got));
-	changes = kofi_dest_changes(d->av);
-	KUNIT_EXPECT_TRUE(test, kofi_dest_fresh(&d->at[0], d->av, got, changes));
-	KUNIT_EXPECT_PTR_EQ(test, &d->at[0], kofi_dest_find(&d->dests, d->av, got));
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, got));
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, ctx));
+	KUNIT_EXPECT_TRUE(test, kofi_peers_renew(p, &d->at[0], got, changes));
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, got));
+	changes = kofi_peers_changes(p);
+	KUNIT_EXPECT_TRUE(test, kofi_peers_renew(p, &d->at[0], got, changes));
+	KUNIT_EXPECT_PTR_EQ(test, &d->at[0], kofi_peers_dest(p, got));
 	/* another number of the same peer changes nothing */
-	KUNIT_EXPECT_TRUE(test, kofi_dest_fresh(&d->at[0], d->av, ctx, changes));
-	KUNIT_EXPECT_NULL(test, kofi_dest_find(&d->dests, d->av, ctx));
+	KUNIT_EXPECT_TRUE(test, kofi_peers_renew(p, &d->at[0], ctx, changes));
+	KUNIT_EXPECT_NULL(test, kofi_peers_dest(p, ctx));
 
 	/* the number is another peer's; the end of the first one is not its end */
 	av_dest_set(d, 2, got);
-	KUNIT_EXPECT_PTR_EQ(test, &d->at[2], kofi_dest_find(&d->dests, d->av, got));
-	kofi_dest_del(&d->dests, &d->at[0]);
-	KUNIT_EXPECT_PTR_EQ(test, &d->at[2], kofi_dest_find(&d->dests, d->av, got));
-	kofi_dest_del(&d->dests, &d->at[2]);
-	kofi_dest_del(&d->dests, &d->at[1]);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&d->dests));
-	xa_destroy(&d->dests);
+	KUNIT_EXPECT_PTR_EQ(test, &d->at[2], kofi_peers_dest(p, got));
+	kofi_peers_del_dest(p, &d->at[0]);
+	KUNIT_EXPECT_PTR_EQ(test, &d->at[2], kofi_peers_dest(p, got));
+	kofi_peers_del_dest(p, &d->at[2]);
+	kofi_peers_del_dest(p, &d->at[1]);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&p->dests));
+	kofi_peers_exit(p);
 }
 
 #define AV_ROUNDS	20

@@ -29,5 +29,6 @@ extern struct kunit_suite kofi_null_suite;
 extern struct kunit_suite kofi_srx_suite;
 extern struct kunit_suite kofi_rxq_suite;
 extern struct kunit_suite kofi_rxq_stress_suite;
+extern struct kunit_suite kofi_peers_suite;
 
 #endif /* _KOFI_TESTS_QUEUES_H */

@@ -13,8 +13,8 @@ kunit_test_suites(&kofi_eq_suite, &kofi_cq_suite, &kofi_cq_device_suite, &kofi_d
 		  &kofi_latency_suite, &kofi_model_suite, &kofi_atomic_suite,
 		  &kofi_soft_atomic_suite, &kofi_mr_suite, &kofi_mr_pool_suite,
 		  &kofi_mr_model_suite, &kofi_mr_ops_suite, &kofi_mr_ops_bound_suite,
-		  &kofi_srx_suite, &kofi_rxq_suite, &kofi_rxq_stress_suite, &kofi_av_suite,
-		  &kofi_null_suite);
+		  &kofi_srx_suite, &kofi_rxq_suite, &kofi_rxq_stress_suite, &kofi_peers_suite,
+		  &kofi_av_suite, &kofi_null_suite);
 
 MODULE_DESCRIPTION("kOFI tests: endpoints, queues, counters");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -494,7 +494,7 @@ static unsigned int rxt_records(struct rxt_end *e, unsigned int *connections)
 
 	*connections = 0;
 	mutex_lock(&ep->mutex);
-	list_for_each_entry(c, &ep->peers.list, list) {
+	list_for_each_entry(c, &ep->conns, list) {
 		*connections += !!c->msg;
 		n++;
 	}

@@ -732,7 +732,7 @@ static void rxt_called(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rxt_call *call = container_of(wc->cqe, struct rxt_call, cqe);
 	struct rxt_end *e = call->end;
-	struct rxm_conn *c = list_first_entry(&rxm_ep(e->ep)->peers.list,
+	struct rxm_conn *c = list_first_entry(&rxm_ep(e->ep)->conns,
 					      struct rxm_conn, list);
 
 	/* of the queue of its connection below */

@@ -338,7 +338,7 @@ static int rdm_lookups;
 static fi_addr_t rdm_source_late(struct ksk_conn *c)
 {
 	return rdm_lookups++ ? kofi_av_source(c->ep->base.av,
-					      &ksk_peer(c)->addr.sa) :
+					      &ksk_peer(c)->base.addr.sa) :
 			       FI_ADDR_NOTAVAIL;
 }
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Peers of an unconnected endpoint, for providers that connect to each of them.
+ *
+ * A provider embeds struct kofi_peers in its endpoint, and struct kofi_peer in its record
+ * of a peer or of a connection.
+ */
+#ifndef _LINUX_KOFI_PEER_H
+#define _LINUX_KOFI_PEER_H
+
+#include <linux/atomic.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/rhashtable.h>
+#include <linux/xarray.h>
+
+#include <linux/kofi/lib.h>
+
+#define KOFI_RETRY_MIN	2	/* milliseconds until the next connect attempt, */
+#define KOFI_RETRY_MAX	200	/* doubled each time */
+
+/**
+ * struct kofi_peers - peers of an endpoint
+ * @ep: the endpoint
+ * @hash: struct kofi_peer by address. Read under RCU, changed under the provider's lock
+ * @numbers: struct kofi_peer by number. Read under RCU, changed under the provider's lock
+ * @last: last number that was assigned; under the provider's lock
+ * @dests: struct kofi_peer by fi_addr_t, once posted to. Read under RCU, changed under a
+ *	second lock of the provider, or the same lock
+ * @waiting: number of operations that wait for a connection
+ */
+struct kofi_peers {
+	struct kofi_ep		*ep;
+	struct rhashtable	hash;
+	struct xarray		numbers;
+	u32			last;
+	struct xarray		dests;
+	atomic_t		waiting;
+};
+
+/**
+ * struct kofi_peer - a peer of an endpoint
+ * @addr: address at which the peer listens; fixed
+ * @node: entry of kofi_peers.hash
+ * @number: index in kofi_peers.numbers; changes under the provider's lock
+ * @index: index in kofi_peers.dests, which @changes publishes
+ * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in
+ *	kofi_peers.dests. Posts read and renew it as RCU readers, without a lock
+ */
+struct kofi_peer {
+	union kofi_ip		addr;
+	struct rhash_head	node;
+	u32			number;
+	unsigned long		index;
+	unsigned long		changes;
+};
+
+/**
+ * struct kofi_retry - connect attempts to a peer
+ * @deadline: time in jiffies after which an attempt is not repeated
+ * @delay: milliseconds before the current attempt, 0 for the first one
+ */
+struct kofi_retry {
+	unsigned long		deadline;
+	unsigned int		delay;
+};
+
+int kofi_peers_init(struct kofi_peers *peers, struct kofi_ep *ep);
+void kofi_peers_exit(struct kofi_peers *peers);
+struct kofi_peer *kofi_peers_find(struct kofi_peers *peers,
+				  const union kofi_ip *addr);
+struct kofi_peer *kofi_peers_next(struct kofi_peers *peers, u32 *number);
+int kofi_peers_add(struct kofi_peers *peers, struct kofi_peer *peer, gfp_t gfp);
+int kofi_peers_add_hidden(struct kofi_peers *peers, struct kofi_peer *peer,
+			  gfp_t gfp);
+void kofi_peers_replace(struct kofi_peers *peers, struct kofi_peer *old,
+			struct kofi_peer *peer);
+void kofi_peers_del(struct kofi_peers *peers, struct kofi_peer *peer);
+void kofi_peers_del_hidden(struct kofi_peers *peers, struct kofi_peer *peer);
+
+struct kofi_peer *kofi_peers_dest(struct kofi_peers *peers, fi_addr_t fi_addr);
+unsigned long kofi_peers_changes(const struct kofi_peers *peers);
+bool kofi_peers_renew(struct kofi_peers *peers, struct kofi_peer *peer,
+		      fi_addr_t fi_addr, unsigned long changes);
+void kofi_peers_set_dest(struct kofi_peers *peers, struct kofi_peer *peer,
+			 fi_addr_t fi_addr, unsigned long changes);
+void kofi_peers_del_dest(struct kofi_peers *peers, struct kofi_peer *peer);
+
+int kofi_peer_addr(const struct sockaddr_storage *from, __be16 port,
+		   union kofi_ip *addr);
+int kofi_peer_compare(const union kofi_ip *a, const union kofi_ip *b);
+
+/**
+ * kofi_peers_count - number of peers that posts use
+ * @peers: peers of the endpoint
+ *
+ * Context: any.
+ * Return: the number.
+ */
+static inline unsigned int kofi_peers_count(const struct kofi_peers *peers)
+{
+	return atomic_read(&peers->hash.nelems);
+}
+
+/**
+ * kofi_peers_limit - number of operations that may wait for connections
+ * @peers: peers of the endpoint
+ *
+ * Half of the operations are reserved for connected peers.
+ *
+ * Return: the number.
+ */
+static inline int kofi_peers_limit(const struct kofi_peers *peers)
+{
+	return max_t(int, peers->ep->info->tx_attr->size / 2, 1);
+}
+
+/**
+ * kofi_peers_wait - let an operation wait for a connection
+ * @peers: peers of the endpoint
+ *
+ * Context: any.
+ * Return: false if too many operations wait.
+ */
+static inline bool kofi_peers_wait(struct kofi_peers *peers)
+{
+	int n = atomic_read(&peers->waiting);
+
+	do {
+		if (n >= kofi_peers_limit(peers))
+			return false;
+	} while (!atomic_try_cmpxchg(&peers->waiting, &n, n + 1));
+	return true;
+}
+
+/**
+ * kofi_peers_add_waiting - count operations that wait for a connection
+ * @peers: peers of the endpoint
+ * @n: number of operations, for which the caller has room
+ *
+ * Context: any.
+ */
+static inline void kofi_peers_add_waiting(struct kofi_peers *peers, int n)
+{
+	atomic_add(n, &peers->waiting);
+}
+
+/**
+ * kofi_peers_unwait - uncount operations that waited for a connection
+ * @peers: peers of the endpoint
+ * @n: number of operations
+ *
+ * kofi_ep_unblock() must follow.
+ *
+ * Context: any.
+ */
+static inline void kofi_peers_unwait(struct kofi_peers *peers, int n)
+{
+	atomic_sub(n, &peers->waiting);
+}
+
+/**
+ * kofi_peers_full - test whether further operations may wait for a connection
+ * @peers: peers of the endpoint
+ *
+ * Context: any.
+ * Return: true if too many operations wait.
+ */
+static inline bool kofi_peers_full(const struct kofi_peers *peers)
+{
+	return atomic_read(&peers->waiting) >= kofi_peers_limit(peers);
+}
+
+/**
+ * kofi_retry_next - double the delay before another connect attempt
+ * @r: attempts
+ *
+ * Context: the caller serialises attempts.
+ * Return: the delay in jiffies.
+ */
+static inline unsigned long kofi_retry_next(struct kofi_retry *r)
+{
+	r->delay = clamp(2 * r->delay, KOFI_RETRY_MIN, KOFI_RETRY_MAX);
+	return msecs_to_jiffies(r->delay);
+}
+
+#endif /* _LINUX_KOFI_PEER_H */
