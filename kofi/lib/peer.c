@@ -12,12 +12,20 @@
  * the address up again. So a number that is removed, and perhaps reused for another
  * address, finds no state of the earlier peer.
  *
+ * Unknown peers
+ *
+ * Peers that the address vector lacks may connect, too. Their number is limited, and so is
+ * the part that one address has, or one global IPv6 network of 64 bits: a host has all
+ * addresses of its network. An address that is valid on one link counts for each link.
+ *
  * Locks
  *
  * Readers are RCU readers, and peers are freed after a grace period. The provider
  * serialises changes.
  */
 #include <linux/bitops.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
 
 #include <linux/kofi/peer.h>
 
@@ -27,6 +35,37 @@ static const struct rhashtable_params kofi_peers_hash = {
 	.key_len		= sizeof_field(struct kofi_peer, addr),
 	.key_offset		= offsetof(struct kofi_peer, addr),
 	.head_offset		= offsetof(struct kofi_peer, node),
+	.automatic_shrinking	= true,
+};
+
+/**
+ * struct kofi_share_key - address or network of unknown peers; no padding
+ * @addr: address or prefix; IPv4 addresses are mapped
+ * @scope: interface of an address that is valid on one link
+ * @bits: length of the prefix, 128 for an address
+ */
+struct kofi_share_key {
+	struct in6_addr		addr;
+	u32			scope;
+	u32			bits;
+};
+
+/**
+ * struct kofi_share - number of unknown peers at one address, or in one network
+ * @key: the address or network
+ * @node: entry of kofi_peers.shares
+ * @n: number of peers; the share is freed at 0
+ */
+struct kofi_share {
+	struct kofi_share_key	key;
+	struct rhash_head	node;
+	unsigned int		n;
+};
+
+static const struct rhashtable_params kofi_shares_hash = {
+	.key_len		= sizeof_field(struct kofi_share, key),
+	.key_offset		= offsetof(struct kofi_share, key),
+	.head_offset		= offsetof(struct kofi_share, node),
 	.automatic_shrinking	= true,
 };
 
@@ -42,18 +81,32 @@ static const struct rhashtable_params kofi_peers_hash = {
  */
 int kofi_peers_init(struct kofi_peers *peers, struct kofi_ep *ep)
 {
+	int err;
+
 	peers->ep = ep;
 	peers->last = 0;
+	peers->unknown = 0;
 	atomic_set(&peers->waiting, 0);
 	/* changes happen with interrupts off */
 	xa_init_flags(&peers->numbers, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&peers->dests, XA_FLAGS_LOCK_IRQ);
-	return rhashtable_init(&peers->hash, &kofi_peers_hash);
+	err = rhashtable_init(&peers->hash, &kofi_peers_hash);
+	if (err)
+		return err;
+	err = rhashtable_init(&peers->shares, &kofi_shares_hash);
+	if (err)
+		rhashtable_destroy(&peers->hash);
+	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_peers_init);
 
 static void kofi_peers_left(void *peer, void *arg)
 {
+}
+
+static void kofi_share_free(void *share, void *arg)
+{
+	kfree(share);
 }
 
 /**
@@ -65,6 +118,7 @@ static void kofi_peers_left(void *peer, void *arg)
 void kofi_peers_exit(struct kofi_peers *peers)
 {
 	rhashtable_free_and_destroy(&peers->hash, kofi_peers_left, NULL);
+	rhashtable_free_and_destroy(&peers->shares, kofi_share_free, NULL);
 	xa_destroy(&peers->numbers);
 	xa_destroy(&peers->dests);
 }
@@ -375,3 +429,152 @@ int kofi_peer_compare(const union kofi_ip *a, const union kofi_ip *b)
 			      sizeof(a->in4.sin_port));
 }
 EXPORT_SYMBOL_GPL(kofi_peer_compare);
+
+/* ----------------------------------------------------------- unknown peers */
+
+static bool kofi_peer_unknown(const struct kofi_peers *peers,
+			      const struct kofi_peer *peer)
+{
+	return kofi_av_source(peers->ep->av, &peer->addr.sa) == FI_ADDR_NOTAVAIL;
+}
+
+/* Fill in the address and the network of a peer. Returns the number of keys. */
+static int kofi_share_keys(const union kofi_ip *addr,
+			   struct kofi_share_key key[KOFI_SHARES])
+{
+	const struct in6_addr *in6 = &addr->in6.sin6_addr;
+	int type;
+
+	memset(key, 0, KOFI_SHARES * sizeof(*key));
+	key[0].bits = 128;
+	if (addr->sa.sa_family == AF_INET) {
+		ipv6_addr_set_v4mapped(addr->in4.sin_addr.s_addr, &key[0].addr);
+		return 1;
+	}
+	key[0].addr = *in6;
+	/* kofi_ip_peer() sets it for addresses that are valid on one link */
+	key[0].scope = addr->in6.sin6_scope_id;
+	type = ipv6_addr_type(in6);
+	if (!(type & IPV6_ADDR_UNICAST) ||
+	    type & (IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK | IPV6_ADDR_MAPPED))
+		return 1;
+	ipv6_addr_prefix(&key[1].addr, in6, 64);
+	key[1].bits = 64;
+	return 2;
+}
+
+static struct kofi_share *kofi_share_get(struct kofi_peers *peers,
+					 const struct kofi_share_key *key,
+					 gfp_t gfp)
+{
+	struct kofi_share *share;
+
+	share = rhashtable_lookup_fast(&peers->shares, key, kofi_shares_hash);
+	if (share) {
+		share->n++;
+		return share;
+	}
+	share = kzalloc(sizeof(*share), gfp | __GFP_NOWARN);
+	if (!share)
+		return NULL;
+	share->key = *key;
+	share->n = 1;
+	if (!rhashtable_insert_fast(&peers->shares, &share->node,
+				    kofi_shares_hash))
+		return share;
+	kfree(share);
+	return NULL;
+}
+
+static void kofi_share_put(struct kofi_peers *peers, struct kofi_share *share)
+{
+	if (--share->n)
+		return;
+	rhashtable_remove_fast(&peers->shares, &share->node, kofi_shares_hash);
+	/* all look-ups hold the provider's lock */
+	kfree(share);
+}
+
+static bool kofi_share_exceeds(const struct kofi_share *share,
+			       const struct kofi_unknown_max *max)
+{
+	unsigned int part = share->key.bits == 64 ? max->net : max->host;
+
+	return share->n > DIV_ROUND_UP(max->all * part, 100);
+}
+
+/**
+ * kofi_peers_admit - test whether a peer may connect, and count an unknown one
+ * @peers: peers of the endpoint
+ * @peer: the peer, with its address, and not counted. kofi_peers_dismiss() must follow if it
+ *	is not added, and when it is removed
+ * @max: limits of unknown peers
+ * @gfp: flags for allocations. If interrupts are off, these must not sleep
+ *
+ * Context: the provider's lock, which kofi_peers_recount() needs, too: an insertion of
+ * addresses recounts only peers that are counted before.
+ * Return: 0; -EUSERS if an unknown peer exceeds a limit; -ENOMEM.
+ */
+int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
+		     const struct kofi_unknown_max *max, gfp_t gfp)
+{
+	struct kofi_share_key key[KOFI_SHARES];
+	int i, n, err = 0;
+
+	if (!kofi_peer_unknown(peers, peer))
+		return 0;
+	if (peers->unknown >= max->all)
+		return -EUSERS;
+	peers->unknown++;
+	n = kofi_share_keys(&peer->addr, key);
+	for (i = 0; i < n && !err; i++) {
+		peer->shares[i] = kofi_share_get(peers, &key[i], gfp);
+		if (!peer->shares[i])
+			err = -ENOMEM;
+		else if (kofi_share_exceeds(peer->shares[i], max))
+			err = -EUSERS;
+	}
+	if (!err)
+		return 0;
+	/* without a share, the peer does not count */
+	if (!peer->shares[0])
+		peers->unknown--;
+	kofi_peers_dismiss(peers, peer);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_peers_admit);
+
+/**
+ * kofi_peers_dismiss - uncount a peer
+ * @peers: peers of the endpoint
+ * @peer: the peer, counted or not
+ *
+ * Context: the provider's lock.
+ */
+void kofi_peers_dismiss(struct kofi_peers *peers, struct kofi_peer *peer)
+{
+	int i;
+
+	if (!peer->shares[0])
+		return;
+	for (i = 0; i < KOFI_SHARES && peer->shares[i]; i++) {
+		kofi_share_put(peers, peer->shares[i]);
+		peer->shares[i] = NULL;
+	}
+	peers->unknown--;
+}
+EXPORT_SYMBOL_GPL(kofi_peers_dismiss);
+
+/**
+ * kofi_peers_recount - uncount a peer that an insertion of addresses has made known
+ * @peers: peers of the endpoint
+ * @peer: a peer, counted or not
+ *
+ * Context: the provider's lock.
+ */
+void kofi_peers_recount(struct kofi_peers *peers, struct kofi_peer *peer)
+{
+	if (peer->shares[0] && !kofi_peer_unknown(peers, peer))
+		kofi_peers_dismiss(peers, peer);
+}
+EXPORT_SYMBOL_GPL(kofi_peers_recount);

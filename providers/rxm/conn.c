@@ -509,41 +509,21 @@ static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 	return kofi_peer_addr(&ss, *kofi_ip_port(&ep->name.sa), own);
 }
 
-/* Does the endpoint have its maximum of unknown peers, in total or from one host? */
-static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
-{
-	unsigned int max = READ_ONCE(rxm_max_unknown), same = 0;
-	struct rxm_conn *c;
-
-	if (ep->unknown >= max)
-		return true;
-	list_for_each_entry(c, &ep->conns, list)
-		same += c->unknown &&
-			kofi_ip_same(&c->base.addr.sa, &addr->sa);
-	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
-}
-
 /* Find or make the record for a request; returns NULL if it must be refused. */
 static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 					 const union kofi_ip *addr, bool self,
 					 u64 id)
 {
 	struct rxm_conn *c = rxm_conn_find(ep, addr);
-	bool unknown;
 
 	if (self) {
 		/* only for our own current attempt */
 		if (!c || c->state != RXM_CONNECTING ||
 		    id != ((u64)ep->process << 32 | c->base.number))
 			return NULL;
-		return rxm_conn_new(ep, addr, true, false);
+		return rxm_conn_new(ep, addr, RXM_ORIGIN_SELF);
 	}
-	if (c)
-		return c;
-	unknown = rxm_is_unknown(ep, addr);
-	if (unknown && rxm_is_unwelcome(ep, addr))
-		return NULL;
-	return rxm_conn_new(ep, addr, false, unknown);
+	return c ?: rxm_conn_new(ep, addr, RXM_ORIGIN_REQUEST);
 }
 
 /* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
@@ -668,7 +648,7 @@ static void rxm_conn_pending(struct rxm_ep *ep)
 		spin_unlock_irq(&ep->lock);
 		if (!op)
 			return;
-		if (rxm_conn_new(ep, &addr, false, false))
+		if (rxm_conn_new(ep, &addr, RXM_ORIGIN_POST))
 			continue;
 		rxm_pending_fail(ep, &addr, ENOMEM);
 	}

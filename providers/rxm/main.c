@@ -40,8 +40,14 @@ KOFI_PARAM(held_bufs, rxm, 256, 0, 65536, 0644,
 EXPORT_SYMBOL_IF_KUNIT(rxm_held_bufs);
 
 KOFI_PARAM(max_unknown, rxm, 1024, 0, 65536, 0644,
-	   "Peers that are not in the address vector of an endpoint, a quarter of one host");
+	   "Peers that are not in the address vector of an endpoint");
 EXPORT_SYMBOL_IF_KUNIT(rxm_max_unknown);
+
+KOFI_PARAM(max_unknown_host, rxm, 25, 1, 100, 0644,
+	   "Percentage of max_unknown for one address");
+
+KOFI_PARAM(max_unknown_net, rxm, 50, 1, 100, 0644,
+	   "Percentage of max_unknown for one global IPv6 network of 64 bits");
 
 static int rxm_getinfo_sock(u32 version, const char *node, const char *service,
 			    u64 flags, const struct fi_info *hints,

@@ -166,20 +166,31 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 		rxm_conn_todo(c);
 }
 
+static int rxm_conn_admit(struct rxm_conn *c)
+{
+	const struct kofi_unknown_max max = {
+		.all = READ_ONCE(rxm_max_unknown),
+		.host = READ_ONCE(rxm_max_unknown_host),
+		.net = READ_ONCE(rxm_max_unknown_net),
+	};
+
+	return kofi_peers_admit(&c->ep->peers, &c->base, &max, GFP_KERNEL);
+}
+
 /**
  * rxm_conn_new - make the record of a peer
  * @ep: the endpoint
  * @addr: address of the peer
- * @self: rxm_conn.self. Otherwise posts find the record, and transmits that wait for it are
- *	moved to it
- * @unknown: the address vector lacks the address
+ * @origin: unless it is RXM_ORIGIN_SELF, posts find the record, and transmits that wait for
+ *	it are moved to it
  *
  * Context: process, may sleep, with the mutex.
- * Return: the record, or NULL without memory.
+ * Return: the record; NULL without memory, or if an unknown peer exceeds a limit.
  */
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      bool self, bool unknown)
+			      enum rxm_origin origin)
 {
+	bool self = origin == RXM_ORIGIN_SELF;
 	struct rxm_conn *c;
 	int err;
 
@@ -191,7 +202,6 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	c->ep = ep;
 	c->base.addr = *addr;
 	c->self = self;
-	c->unknown = unknown;
 	spin_lock_init(&c->lock);
 	spin_lock_init(&c->rx_lock);
 	INIT_LIST_HEAD(&c->todo);
@@ -200,15 +210,19 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	INIT_LIST_HEAD(&c->tx.rndv);
 	INIT_LIST_HEAD(&c->rx.held);
 	INIT_LIST_HEAD(&c->rx.accesses);
+	if (origin == RXM_ORIGIN_REQUEST && rxm_conn_admit(c)) {
+		kfree(c);
+		return NULL;
+	}
 	err = self ? kofi_peers_add_hidden(&ep->peers, &c->base, GFP_KERNEL) :
 		     kofi_peers_add(&ep->peers, &c->base, GFP_KERNEL);
 	if (err) {
+		kofi_peers_dismiss(&ep->peers, &c->base);
 		/* readers of the numbers may have it */
 		kfree_rcu(c, rcu);
 		return NULL;
 	}
 	list_add_tail(&c->list, &ep->conns);
-	ep->unknown += unknown;
 	if (self)
 		c->state = RXM_IDLE;
 	else
@@ -227,7 +241,7 @@ void rxm_conn_free(struct rxm_conn *c)
 	struct rxm_ep *ep = c->ep;
 
 	list_del(&c->list);
-	ep->unknown -= c->unknown;
+	kofi_peers_dismiss(&ep->peers, &c->base);
 	spin_lock_irq(&ep->lock);
 	list_del_init(&c->todo);
 	if (c->self)

@@ -821,11 +821,7 @@ void rxm_peers_added(struct fid_ep *fid)
 
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
-		if (c->unknown &&
-		    kofi_av_source(ep->base.av, &c->base.addr.sa) != FI_ADDR_NOTAVAIL) {
-			c->unknown = false;
-			ep->unknown--;
-		}
+		kofi_peers_recount(&ep->peers, &c->base);
 		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);
 		if (c->rx.unnamed) {

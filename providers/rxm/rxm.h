@@ -61,7 +61,6 @@
 #define RXM_VALS	16	/* provider-specific names of fi_set_val() */
 #define RXM_REFILL	(HZ / 10)	/* jiffies until a failed post of receives is repeated */
 #define RXM_BUDGET	32	/* events, connections or messages in one run of the work item */
-#define RXM_HOSTS	4	/* a host gets one part in this many of max_unknown */
 #define RXM_TRIES	8	/* connections in a row that may fail before anything is sent */
 
 #define RXM_ATOMICS	8	/* outstanding atomic requests of a connection */
@@ -177,11 +176,10 @@ struct rxm_ep_tx {
  * @mutex: serialises changes of connections and of their records
  * @closed: the endpoint is being closed; set under @lock, before @mutex is taken, so that
  *	a holder of @mutex sees it by READ_ONCE() and stops early
- * @peers: records of peers by address, number and fi_addr_t, and the number of transmits
- *	that wait for a connection. Addresses and numbers change under @mutex, fi_addr_t
- *	change under @lock
+ * @peers: records of peers by address, number and fi_addr_t, the number of transmits that
+ *	wait for a connection, and the number of unknown peers. Changes under @mutex, but
+ *	of fi_addr_t under @lock
  * @conns: list of all struct rxm_conn; under @mutex
- * @unknown: number of records with rxm_conn.unknown; under @mutex
  * @lock: protects @pending, @todo and changes of @peers.dests
  * @pending: transmits to peers without a record
  * @todo: connections for the work item
@@ -211,7 +209,6 @@ struct rxm_ep {
 	bool			closed;
 	struct kofi_peers	peers;
 	struct list_head	conns;
-	unsigned int		unknown;
 	spinlock_t		lock;	/* @pending, @todo, changes of @peers.dests */
 	struct list_head	pending;
 	struct list_head	todo;
@@ -236,6 +233,18 @@ enum rxm_state {
 	RXM_CONNECTED,
 	RXM_CLOSING,
 	RXM_DEAD,		/* the peer was removed, or the endpoint closed */
+};
+
+/**
+ * enum rxm_origin - reason for which a record is made
+ * @RXM_ORIGIN_POST: a post to the peer
+ * @RXM_ORIGIN_REQUEST: a connect request of the peer, which may be unknown
+ * @RXM_ORIGIN_SELF: a connect request of the endpoint itself
+ */
+enum rxm_origin {
+	RXM_ORIGIN_POST,
+	RXM_ORIGIN_REQUEST,
+	RXM_ORIGIN_SELF,
 };
 
 /**
@@ -369,8 +378,6 @@ struct rxm_conn_rx {
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
  * @self: the peer is the endpoint itself, and the record has the accepted side of the
  *	connection. Posts do not find it by address; fixed
- * @unknown: the address vector has lacked the address of the peer since it connected; under
- *	rxm_ep.mutex
  * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
  *	from RXM_IDLE under @lock alone; from and to RXM_NEW under rxm_ep.lock, too.
  *	Received packets and refused posts read it by READ_ONCE() without a lock: if they
@@ -402,7 +409,6 @@ struct rxm_conn {
 	struct list_head	list;
 	struct list_head	todo;
 	bool			self;
-	bool			unknown;
 	int			state;
 	int			err;
 	int			reason;
@@ -695,6 +701,8 @@ extern struct workqueue_struct *rxm_wq;
 extern unsigned int rxm_rx_bufs;
 extern unsigned int rxm_held_bufs;
 extern unsigned int rxm_max_unknown;
+extern unsigned int rxm_max_unknown_host;
+extern unsigned int rxm_max_unknown_net;
 
 /* The record of a peer, or NULL for NULL */
 static inline struct rxm_conn *rxm_conn(struct kofi_peer *base)
@@ -765,7 +773,7 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known);
 bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
-			      bool self, bool unknown);
+			      enum rxm_origin origin);
 void rxm_conn_free(struct rxm_conn *c);
 void rxm_conn_reap(struct rxm_conn *c);
 void rxm_conn_exit(struct rxm_ep *ep);

@@ -304,7 +304,7 @@ static void ksk_peer_over(struct ksk_conn *c)
 	list_del_init(&peer->deferred);
 	list_del_init(&peer->held);
 	peer->over = true;
-	rdm->unknown -= peer->unknown;
+	kofi_peers_dismiss(&rdm->peers, &peer->base);
 	if (rdm->state != KSK_RDM_CLOSING) {
 		list_move_tail(&peer->node, &rdm->ended);
 		queue_work(c->wq, &rdm->reap);
@@ -548,7 +548,7 @@ static void ksk_rdm_peers_added(struct fid_ep *fid)
 		goto unlock;
 	ksk_unexpected_own(rdm);
 	list_for_each_entry(peer, &rdm->conns, node) {
-		ksk_rdm_recount(rdm, peer);
+		kofi_peers_recount(&rdm->peers, &peer->base);
 		if (!READ_ONCE(peer->unnamed))
 			continue;
 		WRITE_ONCE(peer->unnamed, false);

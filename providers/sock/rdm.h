@@ -105,15 +105,15 @@ struct ksk_rdm_counters {
  * @gone: the endpoint is being freed; under @removal
  * @lock: protects the members below; irqsave
  * @state: enum ksk_rdm_state. Written under @lock and @mutex, read under either
- * @peers: connections for posts, and the number of operations that wait for their connection
- *	to be established. Both change under @lock; posts read the tables under RCU
+ * @peers: connections for posts, the number of operations that wait for their connection to
+ *	be established, and the number of unknown peers with a connection. Change under
+ *	@lock; posts read the tables under RCU
  * @formers: number of earlier connections of each peer; under @lock
  * @conns: connections that have not been terminated; under @lock
  * @ended: terminated connections for @reap; under @lock
  * @reaped: connections that @reap is freeing; they still count in statistics. @reap owns
  *	it, and changes it under @lock
  * @deferred: connections with deferred posts; under @lock
- * @unknown: number of connections that unknown peers have made; under @lock
  * @stored: memory of stored messages; under @lock
  * @stats: statistics
  */
@@ -138,7 +138,6 @@ struct ksk_rdm {
 	struct list_head	ended;
 	struct list_head	reaped;
 	struct list_head	deferred;
-	unsigned int		unknown;
 	struct ksk_rdm_stored	stored;
 	struct ksk_rdm_counters	stats;
 };
@@ -168,7 +167,6 @@ struct ksk_rndv {
  * @base: the core's part; a member of ksk_rdm.peers if @in_use is set
  * @known: remembered address of the peer, for completions; locked as the receiver is
  * @accepted: the peer has made the connection
- * @unknown: counts in ksk_rdm.unknown; under the endpoint's lock
  * @successor: it has taken over operations that an earlier connection had not sent
  * @disowned: stored messages of the peer may lack a source, as its address was removed.
  *	Written under the endpoint's lock; the receiver reads it without, for each message
@@ -199,7 +197,6 @@ struct ksk_peer {
 	struct kofi_peer	base;
 	struct kofi_av_known	known;
 	bool			accepted;
-	bool			unknown;
 	bool			successor;
 	bool			disowned;
 	u32			pid;
@@ -290,7 +287,6 @@ fi_addr_t ksk_peer_name(struct ksk_peer *peer);
 /* ----------------------------------------------------------- rdm_accept.c */
 
 extern const struct ksk_listener_ops ksk_rdm_listener_ops;
-void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_rdm_accept_work(struct work_struct *work);
 
 /* ----------------------------------------------------------------- idle.c */

@@ -79,52 +79,33 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	return true;
 }
 
-static bool ksk_rdm_stranger(struct ksk_rdm *rdm, const struct ksk_peer *peer)
-{
-	return kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) ==
-	       FI_ADDR_NOTAVAIL;
-}
-
-/**
- * ksk_rdm_recount - count unknown peers after an insertion of addresses
- * @rdm: the endpoint, with its lock held
- * @peer: a connection; if its peer is in the vector, it no longer counts as unknown
- *
- * Context: any.
- */
-void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer)
-{
-	lockdep_assert_held(&rdm->lock);
-
-	if (!peer->unknown || ksk_rdm_stranger(rdm, peer))
-		return;
-	peer->unknown = false;
-	rdm->unknown--;
-}
-
 /* Test whether a request is accepted. If it is accepted, its connection is added. */
 static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			  const union kofi_ip *own)
 {
+	const struct kofi_unknown_max max = {
+		.all = READ_ONCE(ksk_max_unknown),
+		.host = READ_ONCE(ksk_max_unknown_host),
+		.net = READ_ONCE(ksk_max_unknown_net),
+	};
 	struct ksk_peer *old;
 
 	lockdep_assert_held(&rdm->lock);
 
 	if (rdm->state == KSK_RDM_CLOSING || !READ_ONCE(rdm->ep.domain->ifindex))
 		return false;
-	/* under the lock, as an insertion recounts only peers counted before */
-	peer->unknown = ksk_rdm_stranger(rdm, peer);
-	if (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) {
+	if (kofi_peers_admit(&rdm->peers, &peer->base, &max,
+			     ksk_gfp_atomic(&rdm->ep))) {
 		/* the termination of the peer's old connection makes room */
 		old = ksk_rdm_current(rdm, &peer->base.addr);
 		if (old && old->pid == peer->pid)
 			ksk_restart_ask(old);
 		return false;
 	}
-	if (!ksk_rdm_wins(rdm, peer, own))
-		return false;
-	rdm->unknown += peer->unknown;
-	return true;
+	if (ksk_rdm_wins(rdm, peer, own))
+		return true;
+	kofi_peers_dismiss(&rdm->peers, &peer->base);
+	return false;
 }
 
 /* Find the address at which the sender listens, and our address as the sender sees it. */

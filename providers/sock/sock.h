@@ -55,6 +55,8 @@ extern unsigned int ksk_keepalive_intvl;
 extern unsigned int ksk_keepalive_cnt;
 extern unsigned int ksk_max_pending;
 extern unsigned int ksk_max_unknown;
+extern unsigned int ksk_max_unknown_host;
+extern unsigned int ksk_max_unknown_net;
 extern unsigned int ksk_port_min;
 extern unsigned int ksk_port_max;
 extern unsigned int ksk_tx_size;

@@ -46,6 +46,14 @@ KOFI_PARAM(max_unknown, ksk, 1024, 0, 65536, 0644,
 	   "Connections of peers that are not in the address vector of a reliable datagram endpoint");
 EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown);
 
+KOFI_PARAM(max_unknown_host, ksk, 25, 1, 100, 0644,
+	   "Percentage of max_unknown for one address");
+EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown_host);
+
+KOFI_PARAM(max_unknown_net, ksk, 50, 1, 100, 0644,
+	   "Percentage of max_unknown for one global IPv6 network of 64 bits");
+EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown_net);
+
 KOFI_PARAM(rdm_idle_timeout, ksk, 0, 0, 86400000, 0644,
 	   "Milliseconds after which an unused connection of a reliable datagram endpoint is closed, 0: never");
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_idle_timeout);

@@ -19,6 +19,22 @@
 #define KOFI_RETRY_MIN	2	/* milliseconds until the next connect attempt, */
 #define KOFI_RETRY_MAX	200	/* doubled each time */
 
+#define KOFI_SHARES	2	/* of a peer: address, and network */
+
+struct kofi_share;
+
+/**
+ * struct kofi_unknown_max - limits of peers that the address vector lacks
+ * @all: number of peers
+ * @host: percentage of @all at one address, rounded up
+ * @net: percentage of @all in one global IPv6 network of 64 bits, rounded up
+ */
+struct kofi_unknown_max {
+	unsigned int		all;
+	unsigned int		host;
+	unsigned int		net;
+};
+
 /**
  * struct kofi_peers - peers of an endpoint
  * @ep: the endpoint
@@ -27,6 +43,8 @@
  * @last: last number that was assigned; under the provider's lock
  * @dests: struct kofi_peer by fi_addr_t, once posted to. Read under RCU, changed under a
  *	second lock of the provider, or the same lock
+ * @shares: struct kofi_share by address or network; under the provider's lock
+ * @unknown: number of peers that count as unknown; under the provider's lock
  * @waiting: number of operations that wait for a connection
  */
 struct kofi_peers {
@@ -35,6 +53,8 @@ struct kofi_peers {
 	struct xarray		numbers;
 	u32			last;
 	struct xarray		dests;
+	struct rhashtable	shares;
+	unsigned int		unknown;
 	atomic_t		waiting;
 };
 
@@ -46,6 +66,8 @@ struct kofi_peers {
  * @index: index in kofi_peers.dests, which @changes publishes
  * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in
  *	kofi_peers.dests. Posts read and renew it as RCU readers, without a lock
+ * @shares: counts of unknown peers that include this one; all NULL if it does not count.
+ *	Under the provider's lock
  */
 struct kofi_peer {
 	union kofi_ip		addr;
@@ -53,6 +75,7 @@ struct kofi_peer {
 	u32			number;
 	unsigned long		index;
 	unsigned long		changes;
+	struct kofi_share	*shares[KOFI_SHARES];
 };
 
 /**
@@ -89,6 +112,11 @@ void kofi_peers_del_dest(struct kofi_peers *peers, struct kofi_peer *peer);
 int kofi_peer_addr(const struct sockaddr_storage *from, __be16 port,
 		   union kofi_ip *addr);
 int kofi_peer_compare(const union kofi_ip *a, const union kofi_ip *b);
+
+int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
+		     const struct kofi_unknown_max *max, gfp_t gfp);
+void kofi_peers_dismiss(struct kofi_peers *peers, struct kofi_peer *peer);
+void kofi_peers_recount(struct kofi_peers *peers, struct kofi_peer *peer);
 
 /**
  * kofi_peers_count - number of peers that posts use

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi/lib/peer.c: tables of peers, and limits of waiting operations.
+ * kofi/lib/peer.c: tables of peers, and limits of unknown peers.
  */
 #include <linux/in6.h>
 
@@ -10,6 +10,7 @@
 #include "../core/queues.h"
 
 #define PEER_MANY	4
+#define PEER_SLOTS	48	/* of unknown peers in one case */
 
 struct peer_test {
 	struct fake_world	*world;
@@ -19,7 +20,7 @@ struct peer_test {
 	struct fi_info		info;
 	struct kofi_ep		ep;
 	struct kofi_peers	peers;
-	struct kofi_peer	at[PEER_MANY];
+	struct kofi_peer	at[PEER_SLOTS];
 };
 
 static int peer_init(struct kunit *test)
@@ -160,6 +161,8 @@ static void peer_order(struct kunit *test)
 					    clamp(i - k, -1, 1), "%d with %d", i, k);
 }
 
+/* ----------------------------------------------------------- unknown peers */
+
 /* Retry delays: from 2 to 200 ms, doubled */
 static void peer_delays(struct kunit *test)
 {
@@ -173,11 +176,138 @@ static void peer_delays(struct kunit *test)
 	}
 }
 
+/* Peers that ask one after the other, of which the first ones are admitted */
+static const struct peer_crowd {
+	const char	*name;
+	unsigned int	asking;
+	unsigned int	admitted;
+	u32		net;	/* bits of the address: 0 for IPv4 */
+	u32		subnet;
+	bool		hosts;	/* each has a host of its own, or a port */
+	bool		scopes;	/* each is on a link of its own */
+} peer_crowds[] = {
+	{ "one IPv4 host", 6, 4 },
+	{ "IPv4 hosts", 20, 16, .hosts = true },
+	{ "one IPv6 host", 6, 4, 0x20010db8 },
+	{ "a global network", 10, 8, 0x20010db8, .hosts = true },
+	{ "a local network", 10, 8, 0xfd000000, 1, .hosts = true },
+	{ "one address on a link", 6, 4, 0xfe800000 },
+	{ "one address on many links", 20, 16, 0xfe800000, .scopes = true },
+	{ "addresses on links", 20, 16, 0xfe800000, .hosts = true },
+};
+
+static void peer_crowd_desc(const struct peer_crowd *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(peer_crowd, peer_crowds, peer_crowd_desc);
+
+static void peer_crowd_addr(const struct peer_crowd *c, int i, union kofi_ip *addr)
+{
+	u32 host = c->hosts ? 10 + i : 10;
+	u16 port = 100 + i;
+
+	if (c->net) {
+		peer_in6(addr, c->net, c->subnet, host, port);
+		if (c->net == 0xfe800000)
+			addr->in6.sin6_scope_id = c->scopes ? 1 + i : 1;
+		return;
+	}
+	*addr = (union kofi_ip) { .in4 = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(0x0a000000 + host),
+	} };
+}
+
+static const struct kofi_unknown_max peer_max = { .all = 16, .host = 25, .net = 50 };
+
+static void peer_admit(struct kunit *test)
+{
+	const struct peer_crowd *c = test->param_value;
+	struct peer_test *t = test->priv;
+	struct kofi_peers *p = &t->peers;
+	int i, round;
+
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < c->asking; i++) {
+			peer_crowd_addr(c, i, &t->at[i].addr);
+			KUNIT_EXPECT_EQ_MSG(test, kofi_peers_admit(p, &t->at[i], &peer_max,
+								   GFP_KERNEL),
+					    i < c->admitted ? 0 : -EUSERS, "%d", i);
+		}
+		KUNIT_EXPECT_EQ(test, p->unknown, c->admitted);
+		/* one leaves, and another has its place */
+		kofi_peers_dismiss(p, &t->at[0]);
+		KUNIT_EXPECT_EQ(test, kofi_peers_admit(p, &t->at[i - 1], &peer_max, GFP_KERNEL), 0);
+		KUNIT_EXPECT_EQ(test, kofi_peers_admit(p, &t->at[0], &peer_max, GFP_KERNEL),
+				-EUSERS);
+		for (i = 0; i < c->asking; i++)
+			kofi_peers_dismiss(p, &t->at[i]);
+		KUNIT_EXPECT_EQ(test, p->unknown, 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&p->shares.nelems), 0);
+	}
+}
+
+/* A network is full: hosts elsewhere, and the rest of the places, are not. */
+static void peer_admit_others(struct kunit *test)
+{
+	struct peer_test *t = test->priv;
+	struct kofi_peers *p = &t->peers;
+	int i, n = 0;
+
+	for (i = 0; i < PEER_SLOTS; i++) {
+		/* three networks of 16 hosts */
+		peer_in6(&t->at[i].addr, 0x20010db8, i / 16, 10 + i, 100);
+		if (!kofi_peers_admit(p, &t->at[i], &peer_max, GFP_KERNEL))
+			n |= 1 << i / 16;
+	}
+	KUNIT_EXPECT_EQ(test, n, 3);
+	KUNIT_EXPECT_EQ(test, p->unknown, 16);
+	for (i = 0; i < PEER_SLOTS; i++)
+		kofi_peers_dismiss(p, &t->at[i]);
+	KUNIT_EXPECT_EQ(test, p->unknown, 0);
+}
+
+/* Peers of the vector do not count, nor do peers that are inserted later. */
+static void peer_admit_known(struct kunit *test)
+{
+	struct peer_test *t = test->priv;
+	struct kofi_peers *p = &t->peers;
+	fi_addr_t fi_addr;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		peer_in6(&t->at[i].addr, 0x20010db8, 0, 1, 100 + i);
+		if (i >= 6)
+			KUNIT_ASSERT_EQ(test, fi_av_insert(t->av, &t->at[i].addr, 1, &fi_addr, 0,
+							   NULL), 1);
+		KUNIT_EXPECT_EQ(test, kofi_peers_admit(p, &t->at[i], &peer_max, GFP_KERNEL),
+				i == 4 || i == 5 ? -EUSERS : 0);
+	}
+	KUNIT_EXPECT_EQ(test, p->unknown, 4);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->av, &t->at[0].addr, 1, &fi_addr, 0, NULL), 1);
+	for (i = 0; i < 8; i++)
+		kofi_peers_recount(p, &t->at[i]);
+	KUNIT_EXPECT_EQ(test, p->unknown, 3);
+	KUNIT_EXPECT_EQ(test, kofi_peers_admit(p, &t->at[4], &peer_max, GFP_KERNEL), 0);
+	/* limits may shrink below the number of peers */
+	KUNIT_EXPECT_EQ(test, kofi_peers_admit(p, &t->at[5], &(struct kofi_unknown_max) {
+			.all = 0, .host = 100, .net = 100 }, GFP_KERNEL), -EUSERS);
+	for (i = 0; i < 8; i++)
+		kofi_peers_dismiss(p, &t->at[i]);
+	KUNIT_EXPECT_EQ(test, p->unknown, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->shares.nelems), 0);
+}
+
 static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(peer_table),
 	KUNIT_CASE(peer_waiting),
 	KUNIT_CASE(peer_order),
 	KUNIT_CASE(peer_delays),
+	KUNIT_CASE_PARAM(peer_admit, peer_crowd_gen_params),
+	KUNIT_CASE(peer_admit_others),
+	KUNIT_CASE(peer_admit_known),
 	{}
 };
 

@@ -437,6 +437,8 @@ static int rxt_stranger_again(struct kunit *test, struct rxt_raw *r,
 	return err;
 }
 
+#define RXT_HOSTS	4	/* parts of max_unknown, of which one host has one */
+
 /* Peers of a host that are not in the vector are limited, others are not. */
 static void rxt_strangers(struct kunit *test)
 {
@@ -452,7 +454,7 @@ static void rxt_strangers(struct kunit *test)
 	fi_addr_t addr;
 	int i;
 
-	test_param_set(test, &rxm_max_unknown, 2 * RXM_HOSTS);
+	test_param_set(test, &rxm_max_unknown, 2 * RXT_HOSTS);
 	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, &known, 1, &addr, 0, NULL),
 			1);
 	for (i = 0; i < 4; i++) {
@@ -516,7 +518,7 @@ static void rxt_crowd(struct kunit *test)
 	struct rxm_cm_req req;
 	int err;
 
-	test_param_set(test, &rxm_max_unknown, RXT_PART * RXM_HOSTS);
+	test_param_set(test, &rxm_max_unknown, RXT_PART * RXT_HOSTS);
 	for (i = 0; i <= RXT_PART; i++) {
 		r[i] = rxt_raw_alloc(test);
 		rxt_raw_open(test, r[i]);

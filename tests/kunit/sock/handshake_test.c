@@ -414,6 +414,7 @@ static void hs_flood(struct kunit *test)
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
 	sk = ksk_rdm(ksk_ep(a->ep))->listener.sock->sk;
 	test_param_set(test, &ksk_max_unknown, HS_UNKNOWN);
+	test_param_set(test, &ksk_max_unknown_host, 100);
 	for (i = 0; i < HS_FLOOD; i++) {
 		hs_flood_room(test, sk);
 		sock[i] = rdm_raw(test, a);
@@ -447,10 +448,43 @@ static void hs_flood(struct kunit *test)
 		   count[1], count[2], gone);
 }
 
+#define HS_HOSTS	16	/* unknown peers, of which one host has a quarter */
+
+/* One host takes its part of the places, and another host gets its own. */
+static void hs_hosts(struct kunit *test)
+{
+	struct socket *sock[HS_HOSTS];
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	u32 host = INADDR_LOOPBACK;
+	unsigned int count = 0;
+	struct rdm_cm cm;
+	int i, err;
+
+	rdm_open(test, a, FI_MSG, 0);
+	test_param_set(test, &ksk_max_unknown, HS_HOSTS);
+	for (i = 0; i < HS_HOSTS; i++) {
+		if (i == HS_HOSTS / 2)
+			host++;
+		sock[i] = rdm_raw_from(test, a, host);
+		err = rdm_ask(test, sock[i], &cm, HS_FIRST + i, 9);
+		KUNIT_EXPECT_EQ_MSG(test, err, i % (HS_HOSTS / 2) < HS_HOSTS / 4 ?
+				    KSK_CM_ACCEPT : KSK_CM_REJECT, "%d", i);
+		count += err == KSK_CM_ACCEPT;
+	}
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), count);
+	KUNIT_EXPECT_EQ(test, ksk_rdm(ksk_ep(a->ep))->peers.unknown, count);
+	for (i = 0; i < HS_HOSTS; i++)
+		sock_release(sock[i]);
+	rdm_alone(test, a);
+	KUNIT_EXPECT_EQ(test, ksk_rdm(ksk_ep(a->ep))->peers.unknown, 0);
+}
+
 static struct kunit_case hs_cases[] = {
 	KUNIT_CASE(hs_requests),
 	KUNIT_CASE_SLOW(hs_answers),
 	KUNIT_CASE_SLOW(hs_flood),
+	KUNIT_CASE(hs_hosts),
 	{}
 };
 

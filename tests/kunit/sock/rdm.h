@@ -75,6 +75,7 @@ void rdm_treceived(struct kunit *test, struct rdm_node *n, int i, size_t len);
 void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len);
 struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr);
 struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n);
+struct socket *rdm_raw_from(struct kunit *test, const struct rdm_node *n, u32 host);
 void rdm_request(struct kunit *test, struct socket *sock, u8 version, u16 port,
 		 u32 pid);
 int rdm_ask_version(struct kunit *test, struct socket *sock,

@@ -312,12 +312,23 @@ void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len)
 
 struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n)
 {
+	return rdm_raw_from(test, n, INADDR_ANY);
+}
+
+/* A connection from a certain address of this machine */
+struct socket *rdm_raw_from(struct kunit *test, const struct rdm_node *n, u32 host)
+{
+	struct sockaddr_in from = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(host),
+	};
 	struct sockaddr_in addr = n->addr;
 	struct socket *sock;
 
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
 					       IPPROTO_TCP, &sock), 0);
 	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
+	if (host != INADDR_ANY)
+		KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)&from, sizeof(from)), 0);
 	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (void *)&addr, sizeof(addr),
 					     0), 0);
 	return sock;

@@ -713,6 +713,7 @@ static void rdm_unknown_test(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		sock[i] = rdm_raw(test, a);
 	test_param_set(test, &ksk_max_unknown, 2);
+	test_param_set(test, &ksk_max_unknown_host, 100);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[i], &cm, 8 + i, 9),
 				i < 2 ? KSK_CM_ACCEPT : KSK_CM_REJECT);
