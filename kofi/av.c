@@ -229,7 +229,7 @@ static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
 	}
 }
 
-/* A list of dropped addresses, linked by kofi_peer.removed. */
+/* A list of dropped addresses, linked by kofi_av_addr.removed. */
 static void kofi_av_removed(struct kofi_av *av, struct kofi_av_addr *list)
 {
 	struct kofi_av_addr *peer;

@@ -24,6 +24,7 @@
  * serialises changes.
  */
 #include <linux/bitops.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
@@ -111,7 +112,10 @@ static void kofi_share_free(void *share, void *arg)
 
 /**
  * kofi_peers_exit - free the tables
- * @peers: peers of an endpoint that is being freed; the provider frees the peers
+ * @peers: peers of an endpoint that is being freed
+ *
+ * The provider removes peers before, or frees them afterwards. Peers may still be counted,
+ * but kofi_peers_dismiss() must not follow.
  *
  * Context: process, may sleep.
  */
@@ -429,6 +433,132 @@ int kofi_peer_compare(const union kofi_ip *a, const union kofi_ip *b)
 			      sizeof(a->in4.sin_port));
 }
 EXPORT_SYMBOL_GPL(kofi_peer_compare);
+
+/**
+ * kofi_peer_judge - decide on a connect request of a peer
+ * @old: the peer's current record or connection, or NULL
+ * @diff: kofi_peer_compare() of the peer's address with our address
+ * @life: number of the peer's life in the request
+ *
+ * If both peers connect to each other, the request of the higher address is accepted, and
+ * the other one is rejected. Before our request has been sent, the peer cannot accept it,
+ * so the peer's request is accepted: packets of our attempt may be dropped on the way.
+ *
+ * Context: the lock under which the phase of @old changes, but to KOFI_PEER_WANTED.
+ * Return: the decision.
+ */
+enum kofi_peer_verdict kofi_peer_judge(const struct kofi_peer *old, int diff,
+				       u32 life)
+{
+	/* a post may move an idle peer to KOFI_PEER_WANTED concurrently */
+	switch (old ? kofi_peer_phase(old) : KOFI_PEER_IDLE) {
+	case KOFI_PEER_CONNECTING:
+		return KOFI_PEER_REPLACE;
+	case KOFI_PEER_REQUESTING:
+		return diff < 0 ? KOFI_PEER_CROSSED : KOFI_PEER_REPLACE;
+	case KOFI_PEER_ACCEPTING:
+	case KOFI_PEER_CONNECTED:
+		return old->life == life ? KOFI_PEER_PRESENT :
+					   KOFI_PEER_RESTARTED;
+	default:
+		return KOFI_PEER_ACCEPT;
+	}
+}
+EXPORT_SYMBOL_GPL(kofi_peer_judge);
+
+/**
+ * kofi_peer_new_life - number for the life of an endpoint
+ *
+ * Peers tell an endpoint by it from earlier ones at its address.
+ *
+ * Context: any.
+ * Return: a random number, not 0.
+ */
+u32 kofi_peer_new_life(void)
+{
+	u32 life;
+
+	do {
+		life = get_random_u32();
+	} while (!life);
+	return life;
+}
+EXPORT_SYMBOL_GPL(kofi_peer_new_life);
+
+/* ------------------------------------------------------------------ phases */
+
+#define KOFI_PEER_BIT(phase)	BIT(KOFI_PEER_##phase)
+
+/* Legal transitions of either provider: from each phase, the phases that may follow */
+static const u16 kofi_peer_steps[] = {
+	[KOFI_PEER_NEW]		= KOFI_PEER_BIT(IDLE) | KOFI_PEER_BIT(WANTED) |
+				  KOFI_PEER_BIT(CONNECTING) |
+				  KOFI_PEER_BIT(ACCEPTING),
+	[KOFI_PEER_IDLE]	= KOFI_PEER_BIT(NEW) | KOFI_PEER_BIT(WANTED) |
+				  KOFI_PEER_BIT(ACCEPTING) |
+				  KOFI_PEER_BIT(CLOSING),
+	[KOFI_PEER_WANTED]	= KOFI_PEER_BIT(REQUESTING) |
+				  KOFI_PEER_BIT(ACCEPTING) |
+				  KOFI_PEER_BIT(CLOSING),
+	[KOFI_PEER_WAITING]	= KOFI_PEER_BIT(WANTED) |
+				  KOFI_PEER_BIT(ACCEPTING) |
+				  KOFI_PEER_BIT(CLOSING),
+	[KOFI_PEER_CONNECTING]	= KOFI_PEER_BIT(REQUESTING) |
+				  KOFI_PEER_BIT(DEAD),
+	[KOFI_PEER_REQUESTING]	= KOFI_PEER_BIT(CONNECTED) |
+				  KOFI_PEER_BIT(CLOSING) |
+				  KOFI_PEER_BIT(DEAD),
+	[KOFI_PEER_ACCEPTING]	= KOFI_PEER_BIT(CONNECTED) |
+				  KOFI_PEER_BIT(CLOSING) |
+				  KOFI_PEER_BIT(DEAD),
+	[KOFI_PEER_CONNECTED]	= KOFI_PEER_BIT(CLOSING) | KOFI_PEER_BIT(DEAD),
+	[KOFI_PEER_CLOSING]	= KOFI_PEER_BIT(IDLE) | KOFI_PEER_BIT(WAITING) |
+				  KOFI_PEER_BIT(ACCEPTING) |
+				  KOFI_PEER_BIT(CLOSING) | KOFI_PEER_BIT(DEAD),
+	[KOFI_PEER_DEAD]	= 0,
+};
+
+/**
+ * kofi_peer_step - change the phase of a peer
+ * @peer: the peer
+ * @to: the new phase
+ *
+ * Warns about a transition that is not legal.
+ *
+ * Context: any, with the provider's lock for phases.
+ */
+void kofi_peer_step(struct kofi_peer *peer, enum kofi_peer_phase to)
+{
+	WARN_ONCE(!(kofi_peer_steps[peer->phase] & BIT(to)),
+		  "peer: illegal step from %d to %d\n", peer->phase, to);
+	/* pairs with kofi_peer_phase() */
+	smp_store_release(&peer->phase, to);
+}
+EXPORT_SYMBOL_GPL(kofi_peer_step);
+
+/**
+ * kofi_peer_ep_state - phase of a peer, as statistics show it
+ * @peer: the peer
+ *
+ * Context: any.
+ * Return: the state.
+ */
+enum kofi_ep_state kofi_peer_ep_state(const struct kofi_peer *peer)
+{
+	switch (kofi_peer_phase(peer)) {
+	case KOFI_PEER_NEW:
+	case KOFI_PEER_IDLE:
+		return KOFI_EP_IDLE;
+	case KOFI_PEER_CONNECTED:
+		return KOFI_EP_CONNECTED;
+	case KOFI_PEER_CLOSING:
+	case KOFI_PEER_DEAD:
+		return KOFI_EP_SHUTDOWN;
+	default:
+		return KOFI_EP_CONNECTING;
+	}
+}
+EXPORT_SYMBOL_GPL(kofi_peer_ep_state);
 
 /* ----------------------------------------------------------- unknown peers */
 

@@ -40,10 +40,10 @@
 
 #include "rxm.h"
 
-static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
+static void rxm_conn_set(struct rxm_conn *c, enum kofi_peer_phase to)
 {
 	spin_lock_irq(&c->lock);
-	WRITE_ONCE(c->state, state);
+	kofi_peer_step(&c->base, to);
 	spin_unlock_irq(&c->lock);
 }
 
@@ -129,12 +129,12 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	return rxm_conn_setup(c);
 }
 
-/* Wait for the current sender; later ones find RXM_CLOSING. */
+/* Wait for the current sender; later ones find KOFI_PEER_CLOSING. */
 static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 {
 	WRITE_ONCE(c->reason, err);
 	spin_lock_irq(&c->lock);
-	WRITE_ONCE(c->state, RXM_CLOSING);
+	kofi_peer_step(&c->base, KOFI_PEER_CLOSING);
 	wait_event_lock_irq(c->ep->idle, c->tx.sender == RXM_SENDER_NONE,
 			    c->lock);
 	spin_unlock_irq(&c->lock);
@@ -186,13 +186,13 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 }
 
 /*
- * Close the connection, and flush outstanding operations. With RXM_WAITING, transmits that
+ * Close the connection, and flush outstanding operations. With KOFI_PEER_WAITING, transmits that
  * have not begun are for the next connection, unless RXM_TRIES connections in a row
  * have failed.
  */
-static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
+static void rxm_conn_close(struct rxm_conn *c, int err, enum kofi_peer_phase to)
 {
-	bool lost = c->state == RXM_CONNECTED && err != ECANCELED;
+	bool lost = c->base.phase == KOFI_PEER_CONNECTED && err != ECANCELED;
 	struct rxm_op *op;
 	LIST_HEAD(queue);
 
@@ -200,7 +200,7 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	rxm_conn_drop(c, err);
 	spin_lock_irq(&c->lock);
 	op = list_first_entry_or_null(&c->tx.queue, struct rxm_op, node);
-	if (state != RXM_WAITING || c->retry.tries >= RXM_TRIES) {
+	if (to != KOFI_PEER_WAITING || c->retry.tries >= RXM_TRIES) {
 		list_splice_init(&c->tx.queue, &queue);
 		c->tx.queued = 0;
 	} else if (op && rxm_op_begun(op)) {
@@ -208,15 +208,15 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 		c->tx.queued--;
 	}
 	rxm_conn_keep(c, &queue);
-	if (state == RXM_WAITING && list_empty(&c->tx.queue))
-		state = RXM_IDLE;
-	WRITE_ONCE(c->state, state);
+	if (to == KOFI_PEER_WAITING && list_empty(&c->tx.queue))
+		to = KOFI_PEER_IDLE;
+	kofi_peer_step(&c->base, to);
 	spin_unlock_irq(&c->lock);
 	rxm_tx_fail_list(&queue, err);
 	if (lost)
 		kofi_ep_peer_lost(&c->ep->base, &c->base.addr.sa, err);
 	WRITE_ONCE(c->err, 0);
-	if (state == RXM_WAITING) {
+	if (to == KOFI_PEER_WAITING) {
 		c->retry.tries++;
 		rxm_conn_later(c);
 	} else {
@@ -232,7 +232,7 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 {
 	LIST_HEAD(queue);
 
-	if (c->retry.tries && c->process != id >> 32) {
+	if (c->retry.tries && c->base.life != id >> 32) {
 		spin_lock_irq(&c->lock);
 		list_splice_init(&c->tx.queue, &queue);
 		c->tx.queued = 0;
@@ -240,7 +240,7 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 		rxm_tx_fail_list(&queue, ECONNRESET);
 	}
 	c->peer_id = id;
-	c->process = id >> 32;
+	c->base.life = id >> 32;
 }
 
 /* -------------------------------------------------------------- connecting */
@@ -331,7 +331,7 @@ static int rxm_conn_connect(struct rxm_conn *c)
 			  (u64)ep->process << 32 | c->base.number,
 			  ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF);
 	rxm_conn_begin(c);
-	rxm_conn_set(c, RXM_CONNECTING);
+	rxm_conn_set(c, KOFI_PEER_REQUESTING);
 	rxm_conn_step(c, "connect", 0);
 	err = fi_connect(c->msg, &c->base.addr, &req, sizeof(req));
 free:
@@ -343,11 +343,11 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 {
 	const struct rxm_cm_rsp *rsp = data;
 
-	if (c->state == RXM_CONNECTING) {
+	if (c->base.phase == KOFI_PEER_REQUESTING) {
 		if (len != sizeof(*rsp) ||
 		    rxm_credits_agree(c, rsp->flow, rsp->rx_size)) {
 			rxm_conn_violated(c, "bad answer");
-			rxm_conn_close(c, EPROTO, RXM_IDLE);
+			rxm_conn_close(c, EPROTO, KOFI_PEER_IDLE);
 			return;
 		}
 		rxm_conn_peer(c, rsp->id);
@@ -370,20 +370,20 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 {
 	const struct rxm_cm_rej *rej = data;
 
-	if (c->state != RXM_CONNECTING) {
+	if (c->base.phase != KOFI_PEER_REQUESTING) {
 		/* the peer's attempt failed; ours may still succeed */
-		rxm_conn_close(c, err, RXM_WAITING);
+		rxm_conn_close(c, err, KOFI_PEER_WAITING);
 	} else if (c->flow.on && err == EINVAL && !len) {
 		/* the peer may have sent before our side completed the handshake */
-		rxm_conn_close(c, err, RXM_WAITING);
+		rxm_conn_close(c, err, KOFI_PEER_WAITING);
 	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
 		   rej->reason != RXM_REJ_ALREADY) {
-		rxm_conn_close(c, err, RXM_IDLE);
+		rxm_conn_close(c, err, KOFI_PEER_IDLE);
 	} else if (time_after(jiffies, c->retry.base.deadline)) {
-		rxm_conn_close(c, ETIMEDOUT, RXM_IDLE);
+		rxm_conn_close(c, ETIMEDOUT, KOFI_PEER_IDLE);
 	} else {
 		rxm_conn_drop(c, err);
-		rxm_conn_set(c, RXM_WAITING);
+		rxm_conn_set(c, KOFI_PEER_WAITING);
 		rxm_conn_later(c);
 	}
 }
@@ -391,8 +391,8 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 /* Does a connection wait until c->retry.when, to connect or to send first (credit.c)? */
 static bool rxm_conn_waits(const struct rxm_conn *c)
 {
-	return c->state == RXM_WAITING ||
-	       (c->state == RXM_CONNECTED && READ_ONCE(c->flow.hold));
+	return c->base.phase == KOFI_PEER_WAITING ||
+	       (c->base.phase == KOFI_PEER_CONNECTED && READ_ONCE(c->flow.hold));
 }
 
 /**
@@ -411,12 +411,12 @@ void rxm_conn_timer(struct work_struct *work)
 			continue;
 		if (time_before(jiffies, c->retry.when)) {
 			rxm_conn_timer_set(ep, c->retry.when);
-		} else if (c->state == RXM_CONNECTED) {
+		} else if (c->base.phase == KOFI_PEER_CONNECTED) {
 			/* the peer may only read and write, and never send */
 			WRITE_ONCE(c->flow.hold, false);
 			rxm_push(c);
 		} else {
-			rxm_conn_set(c, RXM_WANTED);
+			rxm_conn_set(c, KOFI_PEER_WANTED);
 			rxm_conn_todo(c);
 		}
 	}
@@ -454,13 +454,13 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 	if (err && !c->msg) {
 		rxm_reject(c->ep, info, RXM_REJ_REFUSED);
 	} else if (!err) {
-		rxm_conn_set(c, RXM_ACCEPTING);
+		rxm_conn_set(c, KOFI_PEER_ACCEPTING);
 		rxm_conn_step(c, "accept", 0);
 		err = fi_accept(c->msg, &rsp, sizeof(rsp));
 	}
 	/* our transmits do not depend on the peer's attempt */
 	if (err)
-		rxm_conn_close(c, -err, RXM_WAITING);
+		rxm_conn_close(c, -err, KOFI_PEER_WAITING);
 }
 
 /*
@@ -469,23 +469,23 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
  */
 static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 {
-	switch (c->state) {
-	case RXM_CONNECTING:
-		if (cmp < 0)
-			return RXM_REJ_ALREADY;
+	switch (kofi_peer_judge(&c->base, cmp, process)) {
+	case KOFI_PEER_ACCEPT:
+		return 0;
+	case KOFI_PEER_REPLACE:
 		rxm_conn_drop(c, ECONNABORTED);
 		return 0;
-	case RXM_ACCEPTING:
-	case RXM_CONNECTED:
-		if (c->process == process && !READ_ONCE(c->err)) {
-			/* perhaps another process: the peer repeats the request */
+	case KOFI_PEER_PRESENT:
+		if (!READ_ONCE(c->err)) {
 			kofi_ep_probe(c->msg);
 			return RXM_REJ_ALREADY;
 		}
-		rxm_conn_close(c, ECONNRESET, RXM_WAITING);
+		fallthrough;
+	case KOFI_PEER_RESTARTED:
+		rxm_conn_close(c, ECONNRESET, KOFI_PEER_WAITING);
 		return 0;
 	default:
-		return 0;
+		return RXM_REJ_ALREADY;
 	}
 }
 
@@ -518,7 +518,7 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 
 	if (self) {
 		/* only for our own current attempt */
-		if (!c || c->state != RXM_CONNECTING ||
+		if (!c || c->base.phase != KOFI_PEER_REQUESTING ||
 		    id != ((u64)ep->process << 32 | c->base.number))
 			return NULL;
 		return rxm_conn_new(ep, addr, RXM_ORIGIN_SELF);
@@ -610,7 +610,7 @@ static void rxm_conn_events(struct rxm_ep *ep)
 			break;
 		case FI_SHUTDOWN:
 			rxm_conn_close(buf.entry.fid->context, ECONNRESET,
-				       RXM_WAITING);
+				       KOFI_PEER_WAITING);
 			break;
 		}
 	}
@@ -659,13 +659,13 @@ static void rxm_conn_wanted(struct rxm_conn *c)
 	int err;
 
 	if (READ_ONCE(c->err)) {
-		rxm_conn_close(c, c->err, RXM_WAITING);
+		rxm_conn_close(c, c->err, KOFI_PEER_WAITING);
 		return;
 	}
-	if (c->state == RXM_WANTED) {
+	if (c->base.phase == KOFI_PEER_WANTED) {
 		err = rxm_conn_connect(c);
 		if (err)
-			rxm_conn_close(c, -err, RXM_IDLE);
+			rxm_conn_close(c, -err, KOFI_PEER_IDLE);
 	} else if (c->msg) {
 		rxm_rx_fill(c);
 		rxm_push(c);
@@ -738,11 +738,13 @@ void rxm_conn_drain(struct rxm_ep *ep, bool abort)
 	LIST_HEAD(pending);
 
 	list_for_each_entry_safe(c, next, &ep->conns, list) {
+		if (c->base.phase == KOFI_PEER_DEAD)
+			continue;
 		if (abort && c->msg) {
 			rxm_conn_quiesce(c, ECANCELED);
 			kofi_ep_abort(c->msg);
 		}
-		rxm_conn_close(c, ECANCELED, RXM_DEAD);
+		rxm_conn_close(c, ECANCELED, KOFI_PEER_DEAD);
 	}
 	list_for_each_entry(c, &ep->conns, list)
 		rxm_rx_forget(c);
@@ -763,8 +765,8 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
 		return;
 	mutex_lock(&ep->mutex);
 	c = rxm_conn_find(ep, &peer);
-	if (c && c->state != RXM_DEAD) {
-		rxm_conn_close(c, ECANCELED, RXM_DEAD);
+	if (c && c->base.phase != KOFI_PEER_DEAD) {
+		rxm_conn_close(c, ECANCELED, KOFI_PEER_DEAD);
 		rxm_rx_forget(c);
 		rxm_conn_free(c);
 	}

@@ -6,7 +6,6 @@
  * below, which provides the address, the records of transmits, and the queue of receives.
  * Connections follow when there is something to send (conn.c).
  */
-#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -260,24 +259,12 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "rx_held", atomic_read(&ep->held));
 }
 
-static const u8 rxm_peer_states[] = {
-	[RXM_NEW]		= KOFI_EP_IDLE,
-	[RXM_IDLE]		= KOFI_EP_IDLE,
-	[RXM_WANTED]		= KOFI_EP_CONNECTING,
-	[RXM_CONNECTING]	= KOFI_EP_CONNECTING,
-	[RXM_WAITING]		= KOFI_EP_CONNECTING,
-	[RXM_ACCEPTING]		= KOFI_EP_CONNECTING,
-	[RXM_CONNECTED]		= KOFI_EP_CONNECTED,
-	[RXM_CLOSING]		= KOFI_EP_SHUTDOWN,
-	[RXM_DEAD]		= KOFI_EP_SHUTDOWN,
-};
-
 static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 {
 	memcpy(&state->addr, &c->base.addr, sizeof(c->base.addr));
 	state->reconnects = max(READ_ONCE(c->connects), 1u) - 1;
 	spin_lock_irq(&c->lock);
-	state->state = rxm_peer_states[c->state];
+	state->state = kofi_peer_ep_state(&c->base);
 	state->tx_waiting = c->tx.queued;
 	spin_unlock_irq(&c->lock);
 	spin_lock_bh(&c->rx_lock);
@@ -401,7 +388,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (!ep)
 		return -ENOMEM;
 	ep->dom = dom;
-	ep->process = get_random_u32();
+	ep->process = kofi_peer_new_life();
 	mutex_init(&ep->mutex);
 	spin_lock_init(&ep->lock);
 	spin_lock_init(&ep->tx.free_lock);

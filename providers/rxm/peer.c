@@ -6,8 +6,8 @@
  * freed when the address of the peer is removed, or when the endpoint is closed. The
  * record of an unknown peer, which is not in the address vector, is freed as soon as
  * nothing is left of its connection; an endpoint has at most max_unknown of these. A post
- * may still have a record that is about to be freed, which is in state RXM_NEW or
- * RXM_DEAD.
+ * may still have a record that is about to be freed, which is in phase KOFI_PEER_NEW or
+ * KOFI_PEER_DEAD.
  */
 #include <linux/slab.h>
 
@@ -42,7 +42,7 @@ void rxm_conn_todo(struct rxm_conn *c)
 
 	spin_lock_irqsave(&ep->lock, irq);
 	/* a post may still have a record that is about to be freed */
-	if (!ep->closed && READ_ONCE(c->state) != RXM_NEW &&
+	if (!ep->closed && kofi_peer_phase(&c->base) != KOFI_PEER_NEW &&
 	    list_empty(&c->todo))
 		list_add_tail(&c->todo, &ep->todo);
 	spin_unlock_irqrestore(&ep->lock, irq);
@@ -159,7 +159,7 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 		c->tx.queued++;
 	}
 	wanted = !list_empty(&c->tx.queue);
-	WRITE_ONCE(c->state, wanted ? RXM_WANTED : RXM_IDLE);
+	kofi_peer_step(&c->base, wanted ? KOFI_PEER_WANTED : KOFI_PEER_IDLE);
 	spin_unlock(&c->lock);
 	spin_unlock_irq(&ep->lock);
 	if (wanted)
@@ -224,7 +224,7 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	}
 	list_add_tail(&c->list, &ep->conns);
 	if (self)
-		c->state = RXM_IDLE;
+		kofi_peer_step(&c->base, KOFI_PEER_IDLE);
 	else
 		rxm_conn_adopt(c);
 	return c;
@@ -269,10 +269,10 @@ void rxm_conn_reap(struct rxm_conn *c)
 		return;
 	spin_lock_irq(&ep->lock);
 	spin_lock(&c->lock);
-	gone = c->state == RXM_IDLE && list_empty(&c->tx.queue) &&
+	gone = c->base.phase == KOFI_PEER_IDLE && list_empty(&c->tx.queue) &&
 	       list_empty(&c->rx.held) && list_empty(&c->rx.accesses);
 	if (gone)
-		WRITE_ONCE(c->state, RXM_NEW);
+		kofi_peer_step(&c->base, KOFI_PEER_NEW);
 	spin_unlock(&c->lock);
 	spin_unlock_irq(&ep->lock);
 	if (gone)

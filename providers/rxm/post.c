@@ -160,7 +160,7 @@ bool rxm_op_wait(struct rxm_op *op)
 }
 
 /**
- * rxm_ops_connected - set RXM_CONNECTED, after which no transmit waits for a connection
+ * rxm_ops_connected - set KOFI_PEER_CONNECTED, after which no transmit waits for a connection
  * @c: the connection
  *
  * Other transmits may then wait for other connections, however late the peer lets these
@@ -178,7 +178,7 @@ void rxm_ops_connected(struct rxm_conn *c)
 		op->phase = RXM_PHASE_QUEUED;
 		kofi_peers_unwait(&ep->peers, 1);
 	}
-	WRITE_ONCE(c->state, RXM_CONNECTED);
+	kofi_peer_step(&c->base, KOFI_PEER_CONNECTED);
 	spin_unlock_irq(&c->lock);
 	/* posts may have been refused because of these transmits, or because of this peer */
 	kofi_ep_unblock(&ep->base);
@@ -192,10 +192,10 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 	int err = 0;
 
 	spin_lock_irqsave(&c->lock, irq);
-	push = c->state == RXM_CONNECTED;
-	if (c->state == RXM_NEW)
+	push = c->base.phase == KOFI_PEER_CONNECTED;
+	if (c->base.phase == KOFI_PEER_NEW)
 		err = 1;
-	else if (c->state == RXM_DEAD)
+	else if (c->base.phase == KOFI_PEER_DEAD)
 		err = -ESHUTDOWN;
 	else if (!push && !rxm_op_wait(op))
 		err = -EAGAIN;
@@ -203,9 +203,9 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 		WRITE_ONCE(op->conn, c);
 		list_add_tail(&op->node, &c->tx.queue);
 		c->tx.queued++;
-		wanted = c->state == RXM_IDLE;
+		wanted = c->base.phase == KOFI_PEER_IDLE;
 		if (wanted)
-			WRITE_ONCE(c->state, RXM_WANTED);
+			kofi_peer_step(&c->base, KOFI_PEER_WANTED);
 	}
 	if (push)
 		rxm_push_unlock(c, irq);
@@ -226,8 +226,8 @@ static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
 	do {
 		spin_lock_irqsave(&ep->lock, irq);
 		c = rxm_conn_find(ep, &op->peer);
-		/* the lock covers changes from and to RXM_NEW */
-		if (c && READ_ONCE(c->state) == RXM_NEW)
+		/* the lock covers changes from and to KOFI_PEER_NEW */
+		if (c && kofi_peer_phase(&c->base) == KOFI_PEER_NEW)
 			c = NULL;
 		if (!c) {
 			err = ep->closed ? -ESHUTDOWN :
@@ -250,14 +250,14 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 {
 	struct rxm_ep *ep = c->ep;
 	unsigned long irq;
-	int state;
+	enum kofi_peer_phase phase;
 
 	if (kofi_peers_renew(&ep->peers, &c->base, dest, changes))
 		return;
 	spin_lock_irqsave(&ep->lock, irq);
 	/* a record that is about to be freed had one of these states before the lock was taken */
-	state = READ_ONCE(c->state);
-	if (state != RXM_NEW && state != RXM_DEAD)
+	phase = kofi_peer_phase(&c->base);
+	if (phase != KOFI_PEER_NEW && phase != KOFI_PEER_DEAD)
 		kofi_peers_set_dest(&ep->peers, &c->base, dest, changes);
 	spin_unlock_irqrestore(&ep->lock, irq);
 }
@@ -326,7 +326,7 @@ static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 	/* a post to an address that the vector lacks gets its own error */
 	if (!kofi_av_get(ep->base.av, dest, &peer)) {
 		c = rxm_conn_find(ep, &peer);
-		crowded = !c || READ_ONCE(c->state) != RXM_CONNECTED;
+		crowded = !c || kofi_peer_phase(&c->base) != KOFI_PEER_CONNECTED;
 	}
 	rcu_read_unlock();
 	return crowded;

@@ -172,7 +172,7 @@ struct rxm_ep_tx {
  * @pep: passive endpoint below, to which peers connect
  * @eq: connection events
  * @name: address of @pep; under @mutex
- * @process: random number that tells the endpoint from earlier ones at its address
+ * @process: kofi_peer_new_life()
  * @mutex: serialises changes of connections and of their records
  * @closed: the endpoint is being closed; set under @lock, before @mutex is taken, so that
  *	a holder of @mutex sees it by READ_ONCE() and stops early
@@ -223,18 +223,6 @@ struct rxm_ep {
 	struct rxm_stats	stats;
 };
 
-enum rxm_state {
-	RXM_NEW,		/* or about to be freed: transmits go to ep->pending */
-	RXM_IDLE,
-	RXM_WANTED,		/* the work item will connect */
-	RXM_CONNECTING,
-	RXM_WAITING,		/* until @retry, or for the peer's attempt */
-	RXM_ACCEPTING,
-	RXM_CONNECTED,
-	RXM_CLOSING,
-	RXM_DEAD,		/* the peer was removed, or the endpoint closed */
-};
-
 /**
  * enum rxm_origin - reason for which a record is made
  * @RXM_ORIGIN_POST: a post to the peer
@@ -255,7 +243,7 @@ enum rxm_origin {
  *
  * Legal transitions, under rxm_conn.lock in rxm_push_unlock():
  *
- * * RXM_SENDER_NONE to RXM_SENDER_ACTIVE: the connection is in RXM_CONNECTED, and the
+ * * RXM_SENDER_NONE to RXM_SENDER_ACTIVE: the connection is in KOFI_PEER_CONNECTED, and the
  *   caller becomes the sender
  * * RXM_SENDER_ACTIVE to RXM_SENDER_AGAIN: another context calls rxm_push_unlock()
  * * RXM_SENDER_AGAIN to RXM_SENDER_ACTIVE: the sender checks the lists once more
@@ -372,22 +360,21 @@ struct rxm_conn_rx {
 
 /**
  * struct rxm_conn - a peer, and the connection to it if there is one
- * @base: the core's part. Its number is the number of the connection in packets of the peer
+ * @base: the core's part. Its number is the number of the connection in packets of the peer.
+ *	Its phase changes under rxm_ep.mutex and @lock, but to KOFI_PEER_WANTED from
+ *	KOFI_PEER_IDLE under @lock alone; from and to KOFI_PEER_NEW under rxm_ep.lock, too.
+ *	Received packets and refused posts read it without a lock: if they miss a change,
+ *	closing flushes the receives, and connecting repeats the posts
  * @ep: endpoint of the record
  * @list: entry of rxm_ep.conns; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
  * @self: the peer is the endpoint itself, and the record has the accepted side of the
  *	connection. Posts do not find it by address; fixed
- * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
- *	from RXM_IDLE under @lock alone; from and to RXM_NEW under rxm_ep.lock, too.
- *	Received packets and refused posts read it by READ_ONCE() without a lock: if they
- *	miss a change, closing flushes the receives, and connecting repeats the posts
  * @err: positive error code that terminates the connection; the work item closes it. Any
  *	context sets it by cmpxchg(), with any lock; the others use READ_ONCE()
  * @reason: positive error code for operations that closing flushes; changes under
  *	rxm_ep.mutex. Completions read it by READ_ONCE(), as they cannot sleep
  * @peer_id: number of the connection in our packets, and the peer's process above it
- * @process: process number of the peer
  * @retry: connect attempts
  * @connects: number of established connections to the peer; changes under rxm_ep.mutex.
  *	rxm_peer_next() reads it by READ_ONCE() under RCU, and cannot sleep
@@ -409,11 +396,9 @@ struct rxm_conn {
 	struct list_head	list;
 	struct list_head	todo;
 	bool			self;
-	int			state;
 	int			err;
 	int			reason;
 	u64			peer_id;
-	u32			process;
 	struct rxm_retry	retry;
 	unsigned int		connects;
 	unsigned int		region_segs;

@@ -518,7 +518,7 @@ static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
 	struct rxm_op *op;
 
 	/* transmits that a failing connection has not taken are for the next one */
-	if (c->state != RXM_CONNECTED || READ_ONCE(c->err) ||
+	if (c->base.phase != KOFI_PEER_CONNECTED || READ_ONCE(c->err) ||
 	    READ_ONCE(c->flow.hold))
 		return -EAGAIN;
 	if (rxm_grant_due(c))
@@ -550,7 +550,7 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 		spin_unlock_irqrestore(&c->lock, irq);
 		return;
 	}
-	if (c->state != RXM_CONNECTED) {
+	if (c->base.phase != KOFI_PEER_CONNECTED) {
 		spin_unlock_irqrestore(&c->lock, irq);
 		return;
 	}
@@ -559,7 +559,7 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 		while (budget > 0 && !rxm_push_one(c, &irq))
 			budget--;
 	} while (c->tx.sender == RXM_SENDER_AGAIN && budget > 0);
-	closing = c->state != RXM_CONNECTED;
+	closing = c->base.phase != KOFI_PEER_CONNECTED;
 	c->tx.sender = RXM_SENDER_NONE;
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)

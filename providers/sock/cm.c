@@ -132,6 +132,9 @@ static void ksk_cm_tcp_connected(struct ksk_conn *c)
 		return;
 	}
 
+	/* another connection has replaced this one, which is about to terminate */
+	if (c->ops->request && !c->ops->request(c))
+		return;
 	err = ksk_cm_send(sk, c->cm);
 	if (err == -EAGAIN) {
 		/* out of memory; the buffer of a new socket is empty */

@@ -251,6 +251,8 @@ enum {
 /**
  * struct ksk_conn_ops - functions of a connection's owner
  * @start: connect before there is a socket, with the mutex held; returns 0 or an error
+ * @request: test whether the request may be sent, after TCP has connected. NULL if it always
+ *	may
  * @established: both peers have agreed; @data is the peer's private data
  * @failed: they have not agreed; a positive error code, and the peer's private data
  * @ended: an established connection has been terminated
@@ -266,6 +268,7 @@ enum {
  */
 struct ksk_conn_ops {
 	int	(*start)(struct ksk_conn *c);
+	bool	(*request)(struct ksk_conn *c);
 	void	(*established)(struct ksk_conn *c, const void *data, size_t len);
 	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
 			  const void *data, size_t len);

@@ -83,7 +83,7 @@ static bool ksk_idle_expired(const struct ksk_conn *c)
 /* Test without the socket's lock whether a connection can probably be closed. */
 static bool ksk_idle_candidate(struct ksk_peer *peer)
 {
-	return peer->in_use && peer->established &&
+	return peer->in_use && ksk_peer_connected(peer) &&
 	       !READ_ONCE(peer->conn.dead) && !READ_ONCE(peer->conn.retired) &&
 	       !test_bit(KSK_CONN_IDLE, &peer->conn.flags) &&
 	       /* ksk_idle_unused() tests this again, with the socket locked */
@@ -323,7 +323,7 @@ void ksk_idle_init(struct ksk_rdm *rdm)
  */
 void ksk_restart_ask(struct ksk_peer *peer)
 {
-	if (peer->established)
+	if (ksk_peer_connected(peer))
 		ksk_conn_ask(&peer->conn);
 }
 
@@ -401,6 +401,6 @@ void ksk_restart_over(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	ksk_unexpected_join(rdm, next);
 	clear_bit(KSK_CONN_BEHIND, &next->conn.flags);
 	/* a connection that is not established is scheduled when it is */
-	if (next->established)
+	if (ksk_peer_connected(next))
 		irq_poll_sched(&next->conn.poll);
 }

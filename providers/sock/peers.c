@@ -101,7 +101,7 @@ void ksk_peers_past(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (!peer->established || rdm->state == KSK_RDM_CLOSING ||
+	if (!ksk_peer_connected(peer) || rdm->state == KSK_RDM_CLOSING ||
 	    kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) ==
 	    FI_ADDR_NOTAVAIL)
 		return;
@@ -182,12 +182,11 @@ static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,
 			  struct kofi_peer_state *state)
 {
 	const struct ksk_former *f = ksk_former_find(rdm, &peer->base.addr);
-	u32 connects = (f ? f->count : 0) + peer->established;
+	u32 connects = (f ? f->count : 0) + ksk_peer_connected(peer);
 
 	memcpy(&state->addr, &peer->base.addr, sizeof(peer->base.addr));
 	state->state = READ_ONCE(peer->conn.dead) ? KOFI_EP_SHUTDOWN :
-		       peer->established ? KOFI_EP_CONNECTED :
-					   KOFI_EP_CONNECTING;
+		       kofi_peer_ep_state(&peer->base);
 	state->reconnects = connects ? connects - 1 : 0;
 	/* operations that are being posted may be missing */
 	state->tx_waiting = READ_ONCE(peer->conn.posts.n) +

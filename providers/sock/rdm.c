@@ -137,7 +137,7 @@ void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 {
 	lockdep_assert_held(&rdm->lock);
 
-	if (!old->established)
+	if (!ksk_peer_connected(old))
 		ksk_tx_move(&old->conn, &peer->conn);
 	kofi_peers_replace(&rdm->peers, &old->base, &peer->base);
 	ksk_peers_follow(rdm, peer);
@@ -209,6 +209,25 @@ static int ksk_peer_start(struct ksk_conn *c)
 	return ksk_cm_start(c, &peer->base.addr, &src, 0, &cm, sizeof(cm));
 }
 
+/*
+ * ksk_conn_ops.request: from here on, a request of the peer crosses ours. False if one has
+ * been accepted before, or if the address has been removed.
+ */
+static bool ksk_peer_request(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *peer = ksk_peer(c);
+	unsigned long irq;
+	bool send;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	send = peer->in_use;
+	if (send && peer->base.phase == KOFI_PEER_CONNECTING)
+		kofi_peer_step(&peer->base, KOFI_PEER_REQUESTING);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	return send;
+}
+
 /* ksk_conn_ops.established: the caller then sends the posted operations. */
 static void ksk_peer_established(struct ksk_conn *c, const void *data,
 				 size_t len)
@@ -228,15 +247,15 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 	c->ext = 0;
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (!peer->accepted) {
-		peer->pid = be32_to_cpu(cm->pid);
+		peer->base.life = be32_to_cpu(cm->pid);
 		/* a peer of version 0 repeats the version of the request */
 		if (cm->version > KSK_RDM_AGREED)
 			c->rndv.state = &peer->rndv;
 		ksk_stat_inc(&rdm->stats.connects);
 	}
 	ksk_rdm_settle(rdm, peer);
-	/* the socket, before posts and removals, which look without the lock */
-	smp_store_release(&peer->established, true);
+	/* the socket is visible to posts and removals, which look without the lock */
+	kofi_peer_step(&peer->base, KOFI_PEER_CONNECTED);
 	ksk_idle_watch(rdm);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	kofi_ep_unblock(&c->ep->base);
@@ -303,7 +322,7 @@ static void ksk_peer_over(struct ksk_conn *c)
 	ksk_restart_over(rdm, peer);
 	list_del_init(&peer->deferred);
 	list_del_init(&peer->held);
-	peer->over = true;
+	kofi_peer_step(&peer->base, KOFI_PEER_DEAD);
 	kofi_peers_dismiss(&rdm->peers, &peer->base);
 	if (rdm->state != KSK_RDM_CLOSING) {
 		list_move_tail(&peer->node, &rdm->ended);
@@ -338,6 +357,7 @@ static void ksk_peer_failed(struct ksk_conn *c, int err, int prov_errno,
 
 static const struct ksk_conn_ops ksk_peer_ops = {
 	.start		= ksk_peer_start,
+	.request	= ksk_peer_request,
 	.established	= ksk_peer_established,
 	.failed		= ksk_peer_failed,
 	.ended		= ksk_peer_ended,
@@ -394,7 +414,7 @@ static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 		kmem_cache_free(ksk_peers, peer);
 		return NULL;
 	}
-	ksk_conn_queue(&peer->conn);
+	ksk_peer_begin(peer);
 	return peer;
 }
 
@@ -414,7 +434,7 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	if (!READ_ONCE(rdm->ep.domain->ifindex))
 		return -ENETDOWN;
 	peer = ksk_rdm_current(rdm, addr);
-	if (peer && peer->established)
+	if (peer && ksk_peer_connected(peer))
 		return 1;
 	if (kofi_peers_full(&rdm->peers))
 		return -EAGAIN;
@@ -457,8 +477,8 @@ static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
 	err = kofi_av_get(rdm->ep.base.av, fi_addr, &addr);
 	while (!err) {
 		peer = ksk_rdm_find(rdm, &addr);
-		/* posts to connected peers share no lock; pairs with ksk_peer_established() */
-		if (peer && smp_load_acquire(&peer->established)) {
+		/* posts to connected peers share no lock */
+		if (peer && ksk_peer_connected(peer)) {
 			ksk_rdm_remember(rdm, peer, fi_addr, changes);
 			op->conn = &peer->conn;
 			err = ksk_tx_add(&peer->conn, op);
@@ -573,7 +593,7 @@ static bool ksk_rdm_cancel(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	spin_lock_irq(&rdm->lock);
 	peer = ksk_rdm_find(rdm, addr);
 	if (peer)
-		same = reading == (peer->established ? peer : NULL);
+		same = reading == (ksk_peer_connected(peer) ? peer : NULL);
 	if (same && peer) {
 		ksk_conn_abort(&peer->conn, ECANCELED);
 		ksk_rdm_unlink(rdm, peer);
@@ -598,10 +618,10 @@ static bool ksk_rdm_remove(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	bool done;
 
 	/*
-	 * Nothing is read before ksk_peer_established(), with which this pairs. The
-	 * socket's lock is outside ksk_rdm.lock; ksk_rdm_cancel() checks again under both.
+	 * Nothing is read before ksk_peer_established(). The socket's lock is outside
+	 * ksk_rdm.lock; ksk_rdm_cancel() checks again under both.
 	 */
-	if (!peer || !smp_load_acquire(&peer->established))
+	if (!peer || !ksk_peer_connected(peer))
 		return ksk_rdm_cancel(rdm, addr, NULL);
 	sk = peer->conn.sock->sk;
 	spin_lock_bh(&sk->sk_lock.slock);
@@ -845,9 +865,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	INIT_WORK(&rdm->reap, ksk_rdm_reap);
 	ksk_idle_init(rdm);
 	ksk_unexpected_init(rdm);
-	do {
-		rdm->pid = get_random_u32();
-	} while (!rdm->pid);
+	rdm->pid = kofi_peer_new_life();
 	rdm->ep.type = &ksk_rdm_type;
 	err = kofi_peers_init(&rdm->peers, &rdm->ep.base);
 	if (err)

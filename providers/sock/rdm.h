@@ -95,7 +95,7 @@ struct ksk_rdm_counters {
  * @ep: common part of all types
  * @listener: listener to which peers connect
  * @name: address of @listener; fixed from KSK_RDM_LISTENING on
- * @pid: number that distinguishes this life of the endpoint, never 0
+ * @pid: kofi_peer_new_life()
  * @accept: answers requests
  * @reap: frees connections
  * @idle: closing of idle connections
@@ -164,22 +164,20 @@ struct ksk_rndv {
  * struct ksk_peer - a connection to a peer
  * @conn: the connection
  * @rndv: announced messages, if both peers support them
- * @base: the core's part; a member of ksk_rdm.peers if @in_use is set
+ * @base: the core's part; a member of ksk_rdm.peers if @in_use is set. Its phase changes under
+ *	the endpoint's lock. From KOFI_PEER_CONNECTED on, posts go to the stream, and wait no
+ *	longer; in KOFI_PEER_DEAD all operations of the connection have completed
  * @known: remembered address of the peer, for completions; locked as the receiver is
  * @accepted: the peer has made the connection
  * @successor: it has taken over operations that an earlier connection had not sent
  * @disowned: stored messages of the peer may lack a source, as its address was removed.
  *	Written under the endpoint's lock; the receiver reads it without, for each message
- * @pid: number of the peer's life, 0 until it is known
  * @waits_since: first time at which an operation prevented closing, in tcp_jiffies32
  * @retry: attempts to connect
  * @node: entry of ksk_rdm.conns, .ended or .reaped. From here on the endpoint's lock
  *	protects the members.
  * @deferred: entry of ksk_rdm.deferred
  * @in_use: posts to the peer use the connection
- * @established: posts go to the stream, and wait no longer. Set once under the endpoint's
- *	lock; posts and removals of addresses read it without
- * @over: all operations of the connection have completed
  * @early: number of operations that wait for the connection
  * @unexpected: number of stored messages of the peer. The receiver reads it without the
  *	endpoint's lock, to compare it with @before
@@ -199,14 +197,11 @@ struct ksk_peer {
 	bool			accepted;
 	bool			successor;
 	bool			disowned;
-	u32			pid;
 	u32			waits_since;
 	struct kofi_retry	retry;
 	struct list_head	node;
 	struct list_head	deferred;
 	bool			in_use;
-	bool			established;
-	bool			over;
 	size_t			early;
 	unsigned int		unexpected;
 	size_t			unexpected_bytes;
@@ -247,9 +242,15 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);
 
+static inline bool ksk_peer_connected(const struct ksk_peer *peer)
+{
+	return kofi_peer_phase(&peer->base) == KOFI_PEER_CONNECTED;
+}
+
 /* Connect after the delay. Needs the endpoint's lock, without which it may be freed. */
 static inline void ksk_peer_begin(struct ksk_peer *peer)
 {
+	kofi_peer_step(&peer->base, KOFI_PEER_CONNECTING);
 	if (peer->retry.delay)
 		mod_timer(&peer->conn.retry,
 			  jiffies + msecs_to_jiffies(peer->retry.delay));

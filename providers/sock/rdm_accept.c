@@ -3,8 +3,8 @@
  * Connection requests from peers of an FI_EP_RDM endpoint.
  *
  * A request contains the port at which its sender listens, and a number that changes when
- * the sender restarts. If two peers connect to each other at the same time, the request
- * of the higher address is accepted, and the other one is rejected.
+ * the sender restarts. If two peers connect to each other at the same time,
+ * kofi_peer_judge() decides which request is accepted.
  *
  * A request of a peer with an established connection is rejected if the number is
  * unchanged, and idle.c checks whether the peer has restarted. With another number the
@@ -22,7 +22,8 @@ static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	struct ksk_peer *old;
 
 	old = ksk_rdm_find(rdm, &peer->base.addr);
-	return old && old->established && old->pid == peer->pid &&
+	return old && ksk_peer_connected(old) &&
+	       old->base.life == peer->base.life &&
 	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
 }
 
@@ -54,29 +55,30 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	old = ksk_rdm_current(rdm, &peer->base.addr);
 	if (!diff) {
 		/* our own request: posts use the side that has connected */
-		if (!old || peer->pid != rdm->pid ||
+		if (!old || peer->base.life != rdm->pid ||
 		    ksk_rdm_accepted(rdm, &peer->base.addr))
 			return false;
 		list_add_tail(&peer->node, &rdm->conns);
 		return true;
 	}
-	if (!old)
+	switch (kofi_peer_judge(old ? &old->base : NULL, diff, peer->base.life)) {
+	case KOFI_PEER_ACCEPT:
 		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
-	if (old->established || old->accepted) {
-		if (!old->pid || old->pid == peer->pid) {
-			ksk_restart_ask(old);
-			return false;
-		}
+	case KOFI_PEER_REPLACE:
+		ksk_rdm_replace(rdm, old, peer);
+		ksk_conn_abort(&old->conn, ECANCELED);
+		return true;
+	case KOFI_PEER_RESTARTED:
 		ksk_stat_inc(&rdm->stats.restarts);
 		ksk_rdm_replace(rdm, old, peer);
 		ksk_conn_abort(&old->conn, ECONNRESET);
 		return true;
-	}
-	if (diff < 0)
+	case KOFI_PEER_PRESENT:
+		ksk_restart_ask(old);
 		return false;
-	ksk_rdm_replace(rdm, old, peer);
-	ksk_conn_abort(&old->conn, ECANCELED);
-	return true;
+	default:
+		return false;
+	}
 }
 
 /* Test whether a request is accepted. If it is accepted, its connection is added. */
@@ -98,7 +100,7 @@ static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			     ksk_gfp_atomic(&rdm->ep))) {
 		/* the termination of the peer's old connection makes room */
 		old = ksk_rdm_current(rdm, &peer->base.addr);
-		if (old && old->pid == peer->pid)
+		if (old && old->base.life == peer->base.life)
 			ksk_restart_ask(old);
 		return false;
 	}
@@ -184,7 +186,8 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 		/* the mutex delays its termination until it has its socket */
 		mutex_lock(&peer->conn.mutex);
 		peer->accepted = true;
-		peer->pid = be32_to_cpu(cm.pid);
+		peer->base.life = be32_to_cpu(cm.pid);
+		kofi_peer_step(&peer->base, KOFI_PEER_ACCEPTING);
 	}
 	spin_lock_irq(&rdm->lock);
 	if (peer)

@@ -39,7 +39,7 @@ void ksk_rdm_deferred(struct ksk_conn *c)
 
 	spin_lock_irqsave(&rdm->lock, irq);
 	/* a terminated peer has completed its deferred operations */
-	if (list_empty(&peer->deferred) && !peer->over)
+	if (list_empty(&peer->deferred) && peer->base.phase != KOFI_PEER_DEAD)
 		list_add_tail(&peer->deferred, &rdm->deferred);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }

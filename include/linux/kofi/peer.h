@@ -38,7 +38,8 @@ struct kofi_unknown_max {
 /**
  * struct kofi_peers - peers of an endpoint
  * @ep: the endpoint
- * @hash: struct kofi_peer by address. Read under RCU, changed under the provider's lock
+ * @hash: struct kofi_peer by address. Read under RCU, changed under the provider's lock.
+ *	kofi_peers_del() needs the lock of @dests, too
  * @numbers: struct kofi_peer by number. Read under RCU, changed under the provider's lock
  * @last: last number that was assigned; under the provider's lock
  * @dests: struct kofi_peer by fi_addr_t, once posted to. Read under RCU, changed under a
@@ -59,8 +60,58 @@ struct kofi_peers {
 };
 
 /**
+ * enum kofi_peer_phase - phase of a peer, or of a connection to it
+ * @KOFI_PEER_NEW: the record is being made, or is about to be freed
+ * @KOFI_PEER_IDLE: the peer has no connection, and no operation waits for one
+ * @KOFI_PEER_WANTED: the provider will connect
+ * @KOFI_PEER_WAITING: the provider waits before it connects again, or for a request of the
+ *	peer
+ * @KOFI_PEER_CONNECTING: the peer cannot have received our request yet
+ * @KOFI_PEER_REQUESTING: our request may have been sent, and is not answered
+ * @KOFI_PEER_ACCEPTING: a request of the peer is being answered
+ * @KOFI_PEER_CONNECTED: both sides have agreed
+ * @KOFI_PEER_CLOSING: the connection is being closed
+ * @KOFI_PEER_DEAD: the peer has been removed, or the connection has terminated; final
+ *
+ * kofi_peer_step() has the table of legal transitions.
+ */
+enum kofi_peer_phase {
+	KOFI_PEER_NEW,
+	KOFI_PEER_IDLE,
+	KOFI_PEER_WANTED,
+	KOFI_PEER_WAITING,
+	KOFI_PEER_CONNECTING,
+	KOFI_PEER_REQUESTING,
+	KOFI_PEER_ACCEPTING,
+	KOFI_PEER_CONNECTED,
+	KOFI_PEER_CLOSING,
+	KOFI_PEER_DEAD,
+};
+
+/**
+ * enum kofi_peer_verdict - decision about a connect request of a peer
+ * @KOFI_PEER_ACCEPT: accept; the peer has no connection or attempt
+ * @KOFI_PEER_REPLACE: abandon our own attempt, and accept
+ * @KOFI_PEER_RESTARTED: terminate the connection to the peer's earlier life, and accept
+ * @KOFI_PEER_CROSSED: reject, as the peer accepts our own request if it arrives. Accept if
+ *	the provider can still cancel that request
+ * @KOFI_PEER_PRESENT: reject, as the peer has a connection, and check that connection: the
+ *	peer may be another program with an equal life, and repeats its request
+ */
+enum kofi_peer_verdict {
+	KOFI_PEER_ACCEPT,
+	KOFI_PEER_REPLACE,
+	KOFI_PEER_RESTARTED,
+	KOFI_PEER_CROSSED,
+	KOFI_PEER_PRESENT,
+};
+
+/**
  * struct kofi_peer - a peer of an endpoint
  * @addr: address at which the peer listens; fixed
+ * @phase: enum kofi_peer_phase. kofi_peer_step() changes it under a lock of the provider, and
+ *	kofi_peer_phase() reads it without
+ * @life: number of the peer's life, 0 until it is known; under the provider's lock
  * @node: entry of kofi_peers.hash
  * @number: index in kofi_peers.numbers; changes under the provider's lock
  * @index: index in kofi_peers.dests, which @changes publishes
@@ -71,6 +122,8 @@ struct kofi_peers {
  */
 struct kofi_peer {
 	union kofi_ip		addr;
+	enum kofi_peer_phase	phase;
+	u32			life;
 	struct rhash_head	node;
 	u32			number;
 	unsigned long		index;
@@ -112,6 +165,26 @@ void kofi_peers_del_dest(struct kofi_peers *peers, struct kofi_peer *peer);
 int kofi_peer_addr(const struct sockaddr_storage *from, __be16 port,
 		   union kofi_ip *addr);
 int kofi_peer_compare(const union kofi_ip *a, const union kofi_ip *b);
+void kofi_peer_step(struct kofi_peer *peer, enum kofi_peer_phase to);
+enum kofi_peer_verdict kofi_peer_judge(const struct kofi_peer *old, int diff,
+				       u32 life);
+enum kofi_ep_state kofi_peer_ep_state(const struct kofi_peer *peer);
+u32 kofi_peer_new_life(void);
+
+/**
+ * kofi_peer_phase - read the phase of a peer
+ * @peer: the peer
+ *
+ * Members that the provider has written before kofi_peer_step() are visible afterwards.
+ *
+ * Context: any, without a lock.
+ * Return: the phase.
+ */
+static inline enum kofi_peer_phase kofi_peer_phase(const struct kofi_peer *peer)
+{
+	/* pairs with kofi_peer_step(); posts to connected peers share no lock */
+	return smp_load_acquire(&peer->phase);
+}
 
 int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 		     const struct kofi_unknown_max *max, gfp_t gfp);
@@ -178,7 +251,7 @@ static inline void kofi_peers_add_waiting(struct kofi_peers *peers, int n)
  * @peers: peers of the endpoint
  * @n: number of operations
  *
- * kofi_ep_unblock() must follow.
+ * kofi_ep_unblock() must follow, at the latest when the connection terminates.
  *
  * Context: any.
  */

@@ -161,7 +161,38 @@ static void peer_order(struct kunit *test)
 					    clamp(i - k, -1, 1), "%d with %d", i, k);
 }
 
-/* ----------------------------------------------------------- unknown peers */
+/* Requests of peers with a lower and a higher address, of the present life and of another */
+static void peer_judge(struct kunit *test)
+{
+	static const enum kofi_peer_verdict verdicts[][4] = {
+		[KOFI_PEER_NEW]	= { KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT,
+				    KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT },
+		[KOFI_PEER_IDLE] = { KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT,
+				     KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT },
+		[KOFI_PEER_WANTED] = { KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT,
+				       KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT },
+		[KOFI_PEER_WAITING] = { KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT,
+					KOFI_PEER_ACCEPT, KOFI_PEER_ACCEPT },
+		[KOFI_PEER_CONNECTING] = { KOFI_PEER_REPLACE, KOFI_PEER_REPLACE,
+					   KOFI_PEER_REPLACE, KOFI_PEER_REPLACE },
+		[KOFI_PEER_REQUESTING] = { KOFI_PEER_CROSSED, KOFI_PEER_CROSSED,
+					   KOFI_PEER_REPLACE, KOFI_PEER_REPLACE },
+		[KOFI_PEER_ACCEPTING] = { KOFI_PEER_PRESENT, KOFI_PEER_RESTARTED,
+					  KOFI_PEER_PRESENT, KOFI_PEER_RESTARTED },
+		[KOFI_PEER_CONNECTED] = { KOFI_PEER_PRESENT, KOFI_PEER_RESTARTED,
+					  KOFI_PEER_PRESENT, KOFI_PEER_RESTARTED },
+	};
+	struct kofi_peer old = { .life = 5 };
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		old.phase = i;
+		for (k = 0; k < 4; k++)
+			KUNIT_EXPECT_EQ_MSG(test, kofi_peer_judge(&old, k / 2 ? 1 : -1, 5 + k % 2),
+					    verdicts[i][k], "phase %d, %d", i, k);
+	}
+	KUNIT_EXPECT_EQ(test, kofi_peer_judge(NULL, -1, 5), KOFI_PEER_ACCEPT);
+}
 
 /* Retry delays: from 2 to 200 ms, doubled */
 static void peer_delays(struct kunit *test)
@@ -175,6 +206,8 @@ static void peer_delays(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, r.delay, delays[i]);
 	}
 }
+
+/* ----------------------------------------------------------- unknown peers */
 
 /* Peers that ask one after the other, of which the first ones are admitted */
 static const struct peer_crowd {
@@ -304,6 +337,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(peer_table),
 	KUNIT_CASE(peer_waiting),
 	KUNIT_CASE(peer_order),
+	KUNIT_CASE(peer_judge),
 	KUNIT_CASE(peer_delays),
 	KUNIT_CASE_PARAM(peer_admit, peer_crowd_gen_params),
 	KUNIT_CASE(peer_admit_others),

@@ -64,7 +64,7 @@ static void rc_sockets(struct kunit *test)
 		list_for_each_entry(conn, &rdm->conns, node) {
 			struct sock *sk = conn->conn.sock->sk;
 
-			if (!conn->established)
+			if (!ksk_peer_connected(conn))
 				continue;
 			found++;
 			rc_socket(test, sk);
