@@ -493,3 +493,28 @@ int kofi_ep_probe(struct fid_ep *ep)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_probe);
+
+/**
+ * kofi_ep_cancel_connect - terminate a connect attempt whose request has not been sent
+ * @ep: an endpoint that connects
+ *
+ * For a client that accepts a request of the peer instead: packets of the attempt may be
+ * dropped on the way. A canceled attempt is reported to the event queue as a failed one
+ * (FI_ECANCELED), unless the endpoint is closed before.
+ *
+ * Context: process, may sleep.
+ * Return: 0, and the peer will not receive the request, or the attempt has failed before;
+ * -EALREADY if the peer may have received it, and the attempt continues; -EINVAL for NULL or
+ * another object; -EOPNOTSUPP if the provider does not know.
+ */
+int kofi_ep_cancel_connect(struct fid_ep *ep)
+{
+	const struct kofi_ep_ops *ops;
+
+	might_sleep();
+	if (!kofi_cm_is_ep(ep))
+		return -EINVAL;
+	ops = container_of(ep, struct kofi_ep, ep)->ops;
+	return ops->cancel_connect ? ops->cancel_connect(ep) : -EOPNOTSUPP;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_cancel_connect);

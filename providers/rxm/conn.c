@@ -15,11 +15,12 @@
  *
  * Two concurrent attempts
  *
- * If both peers connect concurrently, the attempt of the higher address is used. The
- * other attempt is refused with RXM_REJ_ALREADY. The peer also sends this reason if it
- * has not noticed yet that an earlier connection was closed. So a refused attempt is
- * repeated, with a growing delay, for as long as a connect may take. If the peer connects
- * first, its connection is used.
+ * If both peers connect concurrently, the attempt of the higher address is used, unless
+ * its request has not been sent yet (kofi_ep_cancel_connect()). The other attempt is
+ * refused with RXM_REJ_ALREADY. The peer also sends this reason if it has not noticed yet
+ * that an earlier connection was closed. So a refused attempt is repeated, with a growing
+ * delay, for as long as a connect may take. If the peer connects first, its connection is
+ * used.
  *
  * An endpoint that sends to itself has both sides of a connection. Posts do not find the
  * side that was accepted.
@@ -485,7 +486,11 @@ static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 		rxm_conn_close(c, ECONNRESET, KOFI_PEER_WAITING);
 		return 0;
 	default:
-		return RXM_REJ_ALREADY;
+		/* the peer cannot accept an attempt that has no answer of its network */
+		if (kofi_ep_cancel_connect(c->msg))
+			return RXM_REJ_ALREADY;
+		rxm_conn_drop(c, ECONNABORTED);
+		return 0;
 	}
 }
 

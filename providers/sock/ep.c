@@ -406,6 +406,27 @@ static void ksk_msg_probe(struct fid_ep *fid)
 		ksk_conn_ask(c);
 }
 
+/* kofi_ep_ops.cancel_connect */
+static int ksk_msg_cancel_connect(struct fid_ep *fid)
+{
+	struct ksk_conn *c = ksk_ep(fid)->conn;
+	int err = -EALREADY;
+
+	mutex_lock(&c->mutex);
+	if (!c->sock)
+		goto unlock;
+	/* the request is sent with the socket locked, and not on a dead connection */
+	lock_sock(c->sock->sk);
+	if (c->phase == KSK_CONN_CONNECTING && !c->cm->off) {
+		ksk_conn_abort(c, ECANCELED);
+		err = 0;
+	}
+	release_sock(c->sock->sk);
+unlock:
+	mutex_unlock(&c->mutex);
+	return err;
+}
+
 static void ksk_msg_send_deferred(struct fid_ep *fid)
 {
 	ksk_tx_send_deferred(ksk_ep(fid)->conn);
@@ -423,6 +444,7 @@ static const struct kofi_ep_ops ksk_msg_ops = {
 	.drain		= ksk_msg_drain,
 	.abort		= ksk_msg_abort,
 	.probe		= ksk_msg_probe,
+	.cancel_connect	= ksk_msg_cancel_connect,
 	.send_deferred	= ksk_msg_send_deferred,
 };
 

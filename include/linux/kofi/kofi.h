@@ -183,6 +183,7 @@ int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 int kofi_ep_drain(struct fid_ep *ep);
 int kofi_ep_abort(struct fid_ep *ep);
 int kofi_ep_probe(struct fid_ep *ep);
+int kofi_ep_cancel_connect(struct fid_ep *ep);
 int kofi_ep_write_space(struct fid_ep *ep,
 			void (*fn)(struct fid_ep *ep, void *context));
 

@@ -447,6 +447,8 @@ struct kofi_peer_state {
  *	context, may sleep, never waits for the network. May be called after @drain
  * @probe: check whether the peer still has the connection, see kofi_ep_probe(); or NULL.
  *	Process context
+ * @cancel_connect: terminate a connect attempt whose request has not been sent, see
+ *	kofi_ep_cancel_connect(); or NULL. Process context, may sleep
  * @send_deferred: transmit operations that were queued because of kofi_ep_defer(); NULL
  *	if the provider never calls kofi_ep_defer(). Softirq, without locks, perhaps
  *	after the endpoint has been drained
@@ -475,6 +477,7 @@ struct kofi_ep_ops {
 	void				(*drain)(struct fid_ep *ep);
 	void				(*abort)(struct fid_ep *ep);
 	void				(*probe)(struct fid_ep *ep);
+	int				(*cancel_connect)(struct fid_ep *ep);
 	void				(*send_deferred)(struct fid_ep *ep);
 	void				(*peer_removed)(struct fid_ep *ep,
 							const struct sockaddr *addr);

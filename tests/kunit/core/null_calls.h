@@ -131,6 +131,7 @@ NULL_CALL(getopt_len, -EINVAL, fi_getopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX
 					 NULL))
 NULL_CALL(drain, -EINVAL, kofi_ep_drain(n->none))
 NULL_CALL(abort, -EINVAL, kofi_ep_abort(n->none))
+NULL_CALL(cancel_connect, -EINVAL, kofi_ep_cancel_connect(n->none))
 NULL_CALL(write_space, -EINVAL, kofi_ep_write_space(n->none, NULL))
 NULL_CALL(remote_cqe, -EINVAL, kofi_ep_remote_cqe(n->none, NULL))
 NULL_CALL(set_source, -EINVAL, kofi_ep_set_source(n->none, 1))

@@ -12,6 +12,7 @@
 #include "../../../providers/rxm/rxm.h"
 #include "../../../providers/sock/sock.h"
 
+#include "../full.h"
 #include "../param.h"
 #include "raw.h"
 
@@ -246,6 +247,60 @@ static int rxh_init(struct kunit *test)
 	return rxt_init(test);
 }
 
+/* An attempt that waits for TCP: the endpoint below has not sent its request. */
+static void rxh_requesting(struct kunit *test, struct rxt_end *e)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxm_ep *ep = rxm_ep(e->ep);
+	enum kofi_peer_phase phase = KOFI_PEER_NEW;
+	struct rxm_conn *c;
+
+	while (phase != KOFI_PEER_REQUESTING && time_before(jiffies, end)) {
+		schedule_timeout_uninterruptible(1);
+		mutex_lock(&ep->mutex);
+		c = list_first_entry_or_null(&ep->conns, struct rxm_conn, list);
+		if (c)
+			phase = c->base.phase;
+		mutex_unlock(&ep->mutex);
+	}
+	KUNIT_ASSERT_EQ(test, phase, KOFI_PEER_REQUESTING);
+}
+
+/*
+ * The peer's firewall drops our attempt. The peer connects itself, and its request is
+ * accepted at once, although its address is lower.
+ */
+static void rxh_one_way(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct socket *listener, *filler;
+	struct fi_cq_err_entry e;
+	struct sockaddr_in addr;
+	struct rxm_cm_req req;
+	fi_addr_t peer;
+
+	listener = full_listen(test, &addr, &filler);
+	KUNIT_ASSERT_GT(test, ntohs(a->name.sin_port), FULL_PORT);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(a->av, &addr, 1, &peer, 0, NULL), 1);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, t->out), 0);
+	rxh_requesting(test, a);
+
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, FULL_PORT);
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, a, &req, sizeof(req)), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL), 0);
+	rxt_expect(test, a->tx, t->out, 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+	KUNIT_EXPECT_EQ(test, e.len, sizeof(*h) + 8);
+	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "refused"), 0);
+	rxt_raw_close(test, r);
+	sock_release(filler);
+	sock_release(listener);
+}
+
 /* ------------------------------------------ the same process, or another of its number */
 
 #define RXH_AGAIN_PORT	4001
@@ -369,6 +424,7 @@ static struct kunit_case rxh_cases[] = {
 	KUNIT_CASE(rxh_rejections),
 	KUNIT_CASE_PARAM(rxh_again, rxh_again_gen_params),
 	KUNIT_CASE(rxh_again_alive),
+	KUNIT_CASE(rxh_one_way),
 	{}
 };
 

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include "../full.h"
 #include "../param.h"
 #include "rdm.h"
 #include "walk.h"
@@ -480,55 +481,29 @@ static void hs_hosts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ksk_rdm(ksk_ep(a->ep))->peers.unknown, 0);
 }
 
-/* A listener that drops further requests of TCP, and the connection that fills its queue */
-static struct socket *hs_full(struct kunit *test, struct sockaddr_in *addr,
-			      struct socket **filler)
-{
-	unsigned long end = jiffies + LIVE_JIFFIES;
-	struct socket *sock;
-
-	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
-					       IPPROTO_TCP, &sock), 0);
-	sock->sk->sk_reuse = SK_CAN_REUSE;
-	KUNIT_ASSERT_EQ(test, kernel_bind(sock, (void *)addr, sizeof(*addr)), 0);
-	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 0), 0);
-	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
-					       IPPROTO_TCP, filler), 0);
-	KUNIT_EXPECT_EQ(test, kernel_connect(*filler, (void *)addr, sizeof(*addr), 0), 0);
-	while (!READ_ONCE(sock->sk->sk_ack_backlog) && time_before(jiffies, end))
-		schedule_timeout_uninterruptible(1);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(sock->sk->sk_ack_backlog), 1U);
-	return sock;
-}
-
-#define HS_ONE_WAY	1999	/* a port below those of endpoints */
-
 /*
  * The peer's firewall drops our attempt. The peer connects itself, and its request is
  * accepted at once, although its address is lower. Messages that wait use the connection.
  */
 static void hs_one_way(struct kunit *test)
 {
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET, .sin_port = htons(HS_ONE_WAY),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
 	struct socket *listener, *filler, *sock;
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0];
+	struct sockaddr_in addr;
 	struct rdm_cm cm;
 	fi_addr_t peer;
 	u8 byte;
 
-	listener = hs_full(test, &addr, &filler);
+	listener = full_listen(test, &addr, &filler);
 	rdm_open(test, a, FI_MSG, 0);
-	KUNIT_ASSERT_GT(test, ntohs(a->addr.sin_port), HS_ONE_WAY);
+	KUNIT_ASSERT_GT(test, ntohs(a->addr.sin_port), FULL_PORT);
 	peer = rdm_insert(test, a, &addr);
 	rdm_sends(test, a, peer, 0, 2, 100);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 2);
 
 	sock = rdm_raw(test, a);
-	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock, &cm, HS_ONE_WAY, 9), KSK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock, &cm, FULL_PORT, 9), KSK_CM_ACCEPT);
 	rdm_sent(test, a, 2, 0);
 	KUNIT_EXPECT_EQ(test, live_raw_recv(sock, &byte, 1), 1);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "rejected"), 0);
