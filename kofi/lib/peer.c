@@ -625,12 +625,12 @@ static void kofi_share_put(struct kofi_peers *peers, struct kofi_share *share)
 	kfree(share);
 }
 
-static bool kofi_share_exceeds(const struct kofi_share *share,
-			       const struct kofi_unknown_max *max)
+static unsigned int kofi_share_max(const struct kofi_share *share,
+				   const struct kofi_unknown_max *max)
 {
 	unsigned int part = share->key.bits == 64 ? max->net : max->host;
 
-	return share->n > DIV_ROUND_UP(max->all * part, 100);
+	return DIV_ROUND_UP(max->all * part, 100);
 }
 
 /**
@@ -661,7 +661,7 @@ int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 		peer->shares[i] = kofi_share_get(peers, &key[i], gfp);
 		if (!peer->shares[i])
 			err = -ENOMEM;
-		else if (kofi_share_exceeds(peer->shares[i], max))
+		else if (peer->shares[i]->n > kofi_share_max(peer->shares[i], max))
 			err = -EUSERS;
 	}
 	if (!err)
@@ -673,6 +673,50 @@ int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_peers_admit);
+
+/**
+ * kofi_peers_blocks - test whether the removal of a peer would help another one
+ * @peers: peers of the endpoint
+ * @old: a peer, counted or not
+ * @addr: address of an unknown peer, which is not counted
+ * @max: limits of unknown peers
+ *
+ * The other peer may exceed several limits: each of these includes the peers of the ones
+ * before.
+ *
+ * Context: the provider's lock.
+ * Return: 0 if the other peer exceeds no limit, or @old does not count for it. Otherwise
+ * the part of the places that the address of @old has, or its network, in 1/10000 of their
+ * limit, but at least 1. The peer with the highest value should make room.
+ */
+unsigned int kofi_peers_blocks(struct kofi_peers *peers,
+			       const struct kofi_peer *old,
+			       const union kofi_ip *addr,
+			       const struct kofi_unknown_max *max)
+{
+	const struct kofi_share *share, *full = NULL;
+	struct kofi_share_key key[KOFI_SHARES];
+	unsigned int part = 1;
+	int i, n;
+
+	/* without any place, no peer is admitted */
+	if (!old->shares[0] || !max->all)
+		return 0;
+	n = kofi_share_keys(addr, key);
+	for (i = 0; i < n && !full; i++) {
+		share = rhashtable_lookup_fast(&peers->shares, &key[i],
+					       kofi_shares_hash);
+		if (share && share->n >= kofi_share_max(share, max))
+			full = share;
+	}
+	if (full ? old->shares[i - 1] != full : peers->unknown < max->all)
+		return 0;
+	for (i = 0; i < KOFI_SHARES && old->shares[i]; i++)
+		part = max(part, old->shares[i]->n * 10000 /
+				 kofi_share_max(old->shares[i], max));
+	return part;
+}
+EXPORT_SYMBOL_GPL(kofi_peers_blocks);
 
 /**
  * kofi_peers_dismiss - uncount a peer

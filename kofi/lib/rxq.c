@@ -703,6 +703,57 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);
 
+static bool kofi_rxmsg_unclaimed(const struct kofi_rxmsg *rxmsg)
+{
+	return !list_empty(&rxmsg->node) && kofi_rxmsg_open(rxmsg);
+}
+
+/**
+ * kofi_rxq_unclaimed - test whether a message waits for any receive that matches
+ * @q: the queue
+ * @rxmsg: the message
+ *
+ * A concurrent post may change it.
+ *
+ * Context: any.
+ * Return: false if the message has a receive, waits for a slot of the completion queue, or
+ * is kept for a claim.
+ */
+bool kofi_rxq_unclaimed(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg)
+{
+	unsigned long irq;
+	bool unclaimed;
+
+	spin_lock_irqsave(&q->lock, irq);
+	unclaimed = kofi_rxmsg_unclaimed(rxmsg);
+	spin_unlock_irqrestore(&q->lock, irq);
+	return unclaimed;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_unclaimed);
+
+/**
+ * kofi_rxq_discard - cancel the search for a receive, unless the message is claimed
+ * @q: the queue
+ * @rxmsg: the message
+ *
+ * Context: any.
+ * Return: true if no receive can take the message from now on; false, without an effect,
+ * as kofi_rxq_unclaimed().
+ */
+bool kofi_rxq_discard(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	unsigned long irq;
+	bool unclaimed;
+
+	spin_lock_irqsave(&q->lock, irq);
+	unclaimed = kofi_rxmsg_unclaimed(rxmsg);
+	if (unclaimed)
+		list_del_init(&rxmsg->node);
+	spin_unlock_irqrestore(&q->lock, irq);
+	return unclaimed;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_discard);
+
 /*
  * Mark a receive that was canceled too late: it completes with its message, and no other
  * message may have it.

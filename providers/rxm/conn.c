@@ -225,6 +225,8 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum kofi_peer_phase to)
 		c->retry.base.delay = 0;
 		c->retry.trying = false;
 	}
+	if (to == KOFI_PEER_IDLE && c->base.shares[0])
+		list_move_tail(&c->departed, &c->ep->departed);
 	rxm_conn_todo(c);
 }
 
@@ -448,6 +450,7 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 	};
 	int err;
 
+	list_del_init(&c->departed);
 	rxm_conn_peer(c, req->id);
 	err = rxm_conn_open(c, info);
 	if (!err)
@@ -485,6 +488,7 @@ static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 	case KOFI_PEER_RESTARTED:
 		rxm_conn_close(c, ECONNRESET, KOFI_PEER_WAITING);
 		return 0;
+	case KOFI_PEER_CROSSED:
 	default:
 		/* the peer cannot accept an attempt that has no answer of its network */
 		if (kofi_ep_cancel_connect(c->msg))
@@ -514,6 +518,53 @@ static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 	return kofi_peer_addr(&ss, *kofi_ip_port(&ep->name.sa), own);
 }
 
+/*
+ * Find the record to free for an unknown peer that a limit refuses: among the peers without
+ * a connection, one of the address or network that has most of its places. Of these, the
+ * connection was closed first. A record with a message for a receive is left out.
+ */
+static struct rxm_conn *rxm_conn_victim(struct rxm_ep *ep,
+					const union kofi_ip *addr)
+{
+	const struct kofi_unknown_max max = rxm_unknown_max();
+	struct rxm_conn *c, *victim = NULL;
+	unsigned int part, most = 0;
+
+	list_for_each_entry(c, &ep->departed, departed) {
+		part = kofi_peers_blocks(&ep->peers, &c->base, addr, &max);
+		if (part <= most || c->base.phase != KOFI_PEER_IDLE ||
+		    !rxm_rx_unclaimed(c))
+			continue;
+		victim = c;
+		most = part;
+	}
+	return victim;
+}
+
+/*
+ * Free a record without a connection for an unknown peer that a limit refuses. Messages
+ * that it has stored are discarded. Returns false if there is none.
+ */
+static bool rxm_conn_evict(struct rxm_ep *ep, const union kofi_ip *addr)
+{
+	struct rxm_conn *c;
+
+	/* memory is short */
+	if (!rxm_is_unknown(ep, addr))
+		return false;
+	c = rxm_conn_victim(ep, addr);
+	if (!c || !rxm_conn_hide(c))
+		return false;
+	if (!rxm_rx_discard(c)) {
+		/* a concurrent post has taken a message */
+		rxm_conn_adopt(c);
+		return false;
+	}
+	rxm_conn_free(c);
+	atomic64_inc(&ep->stats.evicted);
+	return true;
+}
+
 /* Find or make the record for a request; returns NULL if it must be refused. */
 static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 					 const union kofi_ip *addr, bool self,
@@ -528,7 +579,12 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 			return NULL;
 		return rxm_conn_new(ep, addr, RXM_ORIGIN_SELF);
 	}
-	return c ?: rxm_conn_new(ep, addr, RXM_ORIGIN_REQUEST);
+	while (!c) {
+		c = rxm_conn_new(ep, addr, RXM_ORIGIN_REQUEST);
+		if (!c && !rxm_conn_evict(ep, addr))
+			break;
+	}
+	return c;
 }
 
 /* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
@@ -609,6 +665,7 @@ static void rxm_conn_events(struct rxm_ep *ep)
 		case FI_CONNREQ:
 			rxm_request(ep, buf.entry.info, buf.data, n);
 			fi_freeinfo(buf.entry.info);
+			cond_resched();
 			break;
 		case FI_CONNECTED:
 			rxm_conn_connected(buf.entry.fid->context, buf.data, n);

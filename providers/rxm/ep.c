@@ -250,6 +250,7 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "connects", atomic64_read(&ep->stats.connects));
 	fn(arg, "refused", atomic64_read(&ep->stats.refused));
 	fn(arg, "violations", atomic64_read(&ep->stats.violations));
+	fn(arg, "evicted", atomic64_read(&ep->stats.evicted));
 	fn(arg, "tx_early", atomic_read(&ep->peers.waiting));
 	fn(arg, "tx_eager", atomic64_read(&ep->stats.eager));
 	fn(arg, "tx_segmented", atomic64_read(&ep->stats.segmented));
@@ -393,6 +394,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	spin_lock_init(&ep->lock);
 	spin_lock_init(&ep->tx.free_lock);
 	INIT_LIST_HEAD(&ep->conns);
+	INIT_LIST_HEAD(&ep->departed);
 	INIT_LIST_HEAD(&ep->pending);
 	INIT_LIST_HEAD(&ep->todo);
 	spin_lock_init(&ep->woken_lock);

@@ -142,8 +142,13 @@ bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr)
 	return kofi_av_source(ep->base.av, &addr->sa) == FI_ADDR_NOTAVAIL;
 }
 
-/* Let posts find a record; transmits that have waited for it come first. */
-static void rxm_conn_adopt(struct rxm_conn *c)
+/**
+ * rxm_conn_adopt - let posts use a record in KOFI_PEER_NEW
+ * @c: the record; transmits that have waited for it at the endpoint come first
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_conn_adopt(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
 	struct rxm_op *op, *next;
@@ -166,13 +171,86 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 		rxm_conn_todo(c);
 }
 
-static int rxm_conn_admit(struct rxm_conn *c)
+/**
+ * rxm_conn_free - free the record of a peer
+ * @c: the record; its connection is closed, and it has no messages
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_conn_free(struct rxm_conn *c)
 {
-	const struct kofi_unknown_max max = {
+	struct rxm_ep *ep = c->ep;
+
+	list_del(&c->list);
+	list_del(&c->departed);
+	kofi_peers_dismiss(&ep->peers, &c->base);
+	spin_lock_irq(&ep->lock);
+	list_del_init(&c->todo);
+	if (c->self)
+		kofi_peers_del_hidden(&ep->peers, &c->base);
+	else
+		kofi_peers_del(&ep->peers, &c->base);
+	spin_unlock_irq(&ep->lock);
+	kfree_rcu(c, rcu);
+}
+
+/**
+ * rxm_conn_hide - set KOFI_PEER_NEW, so that posts wait at the endpoint
+ * @c: the record. rxm_conn_free() or rxm_conn_adopt() must follow
+ *
+ * Context: process, with the mutex.
+ * Return: false if the record has a connection, transmits or remote CQ data.
+ */
+bool rxm_conn_hide(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	bool hidden;
+
+	spin_lock_irq(&ep->lock);
+	spin_lock(&c->lock);
+	hidden = c->base.phase == KOFI_PEER_IDLE && list_empty(&c->tx.queue) &&
+		 list_empty(&c->rx.accesses);
+	if (hidden)
+		kofi_peer_step(&c->base, KOFI_PEER_NEW);
+	spin_unlock(&c->lock);
+	spin_unlock_irq(&ep->lock);
+	return hidden;
+}
+
+/**
+ * rxm_conn_reap - free the idle record of an unknown peer
+ * @c: the record, which remains if the peer is in the address vector
+ *
+ * The accepted side of a connection to ourselves is freed, too.
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_conn_reap(struct rxm_conn *c)
+{
+	if (!c->self && !rxm_is_unknown(c->ep, &c->base.addr))
+		return;
+	if (list_empty(&c->rx.held) && rxm_conn_hide(c))
+		rxm_conn_free(c);
+}
+
+/**
+ * rxm_unknown_max - limits of unknown peers
+ *
+ * Context: any.
+ * Return: the present values of the parameters.
+ */
+struct kofi_unknown_max rxm_unknown_max(void)
+{
+	return (struct kofi_unknown_max) {
 		.all = READ_ONCE(rxm_max_unknown),
 		.host = READ_ONCE(rxm_max_unknown_host),
 		.net = READ_ONCE(rxm_max_unknown_net),
 	};
+}
+
+static int rxm_conn_admit(struct rxm_conn *c)
+{
+	const struct kofi_unknown_max max = rxm_unknown_max();
 
 	return kofi_peers_admit(&c->ep->peers, &c->base, &max, GFP_KERNEL);
 }
@@ -204,6 +282,7 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	c->self = self;
 	spin_lock_init(&c->lock);
 	spin_lock_init(&c->rx_lock);
+	INIT_LIST_HEAD(&c->departed);
 	INIT_LIST_HEAD(&c->todo);
 	INIT_LIST_HEAD(&c->tx.queue);
 	INIT_LIST_HEAD(&c->tx.ctrl);
@@ -228,55 +307,6 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	else
 		rxm_conn_adopt(c);
 	return c;
-}
-
-/**
- * rxm_conn_free - free the record of a peer
- * @c: the record; its connection is closed, and it has no messages
- *
- * Context: process, with the mutex.
- */
-void rxm_conn_free(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-
-	list_del(&c->list);
-	kofi_peers_dismiss(&ep->peers, &c->base);
-	spin_lock_irq(&ep->lock);
-	list_del_init(&c->todo);
-	if (c->self)
-		kofi_peers_del_hidden(&ep->peers, &c->base);
-	else
-		kofi_peers_del(&ep->peers, &c->base);
-	spin_unlock_irq(&ep->lock);
-	kfree_rcu(c, rcu);
-}
-
-/**
- * rxm_conn_reap - free the idle record of an unknown peer
- * @c: the record, which remains if the peer is in the address vector
- *
- * The accepted side of a connection to ourselves is freed, too.
- *
- * Context: process, with the mutex.
- */
-void rxm_conn_reap(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-	bool gone;
-
-	if (!c->self && !rxm_is_unknown(ep, &c->base.addr))
-		return;
-	spin_lock_irq(&ep->lock);
-	spin_lock(&c->lock);
-	gone = c->base.phase == KOFI_PEER_IDLE && list_empty(&c->tx.queue) &&
-	       list_empty(&c->rx.held) && list_empty(&c->rx.accesses);
-	if (gone)
-		kofi_peer_step(&c->base, KOFI_PEER_NEW);
-	spin_unlock(&c->lock);
-	spin_unlock_irq(&ep->lock);
-	if (gone)
-		rxm_conn_free(c);
 }
 
 /**

@@ -822,6 +822,8 @@ void rxm_peers_added(struct fid_ep *fid)
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
 		kofi_peers_recount(&ep->peers, &c->base);
+		if (!c->base.shares[0])
+			list_del_init(&c->departed);
 		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);
 		if (c->rx.unnamed) {
@@ -869,6 +871,52 @@ void rxm_rx_disconnected(struct rxm_conn *c)
 			rxm_message_drop(buf);
 	rxm_access_drop(c, false);
 	spin_unlock_bh(&c->rx_lock);
+}
+
+/**
+ * rxm_rx_unclaimed - test whether no receive has a message of a connection
+ * @c: a connection without an endpoint below
+ *
+ * Context: process, with the mutex.
+ * Return: false if a message has its receive, is kept for a claim, or is being copied, or if
+ * remote CQ data waits for a slot.
+ */
+bool rxm_rx_unclaimed(struct rxm_conn *c)
+{
+	struct rxm_buf *buf;
+	bool unclaimed;
+
+	spin_lock_bh(&c->rx_lock);
+	unclaimed = list_empty(&c->rx.accesses);
+	list_for_each_entry(buf, &c->rx.held, node)
+		unclaimed = unclaimed && buf->waits &&
+			    kofi_rxq_unclaimed(rxm_rxq(c->ep), &buf->msg);
+	spin_unlock_bh(&c->rx_lock);
+	return unclaimed;
+}
+
+/**
+ * rxm_rx_discard - discard stored messages up to the first one that has a receive
+ * @c: a connection without an endpoint below
+ *
+ * Context: process, with the mutex.
+ * Return: true if no message is left.
+ */
+bool rxm_rx_discard(struct rxm_conn *c)
+{
+	struct rxm_buf *buf, *next;
+	bool empty;
+
+	spin_lock_bh(&c->rx_lock);
+	list_for_each_entry_safe(buf, next, &c->rx.held, node) {
+		if (!buf->waits ||
+		    !kofi_rxq_discard(rxm_rxq(c->ep), &buf->msg))
+			break;
+		rxm_message_drop(buf);
+	}
+	empty = list_empty(&c->rx.held);
+	spin_unlock_bh(&c->rx_lock);
+	return empty;
 }
 
 /**

@@ -116,6 +116,7 @@ struct rxm_mr {
  * @connects: established connections
  * @refused: connect requests that were refused
  * @violations: connections closed because the peer violated the protocol
+ * @evicted: records of disconnected unknown peers that were freed for other peers
  * @eager: messages sent in one packet
  * @segmented: messages sent in several packets
  * @rendezvous: messages sent by rendezvous
@@ -125,6 +126,7 @@ struct rxm_stats {
 	atomic64_t	connects;
 	atomic64_t	refused;
 	atomic64_t	violations;
+	atomic64_t	evicted;
 	atomic64_t	eager;
 	atomic64_t	segmented;
 	atomic64_t	rendezvous;
@@ -180,6 +182,8 @@ struct rxm_ep_tx {
  *	wait for a connection, and the number of unknown peers. Changes under @mutex, but
  *	of fi_addr_t under @lock
  * @conns: list of all struct rxm_conn; under @mutex
+ * @departed: list of struct rxm_conn of unknown peers, in the order in which their
+ *	connections were closed; under @mutex
  * @lock: protects @pending, @todo and changes of @peers.dests
  * @pending: transmits to peers without a record
  * @todo: connections for the work item
@@ -209,6 +213,7 @@ struct rxm_ep {
 	bool			closed;
 	struct kofi_peers	peers;
 	struct list_head	conns;
+	struct list_head	departed;
 	spinlock_t		lock;	/* @pending, @todo, changes of @peers.dests */
 	struct list_head	pending;
 	struct list_head	todo;
@@ -367,6 +372,7 @@ struct rxm_conn_rx {
  *	closing flushes the receives, and connecting repeats the posts
  * @ep: endpoint of the record
  * @list: entry of rxm_ep.conns; under rxm_ep.mutex
+ * @departed: entry of rxm_ep.departed; under rxm_ep.mutex
  * @todo: entry of rxm_ep.todo; under rxm_ep.lock
  * @self: the peer is the endpoint itself, and the record has the accepted side of the
  *	connection. Posts do not find it by address; fixed
@@ -394,6 +400,7 @@ struct rxm_conn {
 	struct kofi_peer	base;
 	struct rxm_ep		*ep;
 	struct list_head	list;
+	struct list_head	departed;
 	struct list_head	todo;
 	bool			self;
 	int			err;
@@ -760,7 +767,10 @@ bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 			      enum rxm_origin origin);
 void rxm_conn_free(struct rxm_conn *c);
+bool rxm_conn_hide(struct rxm_conn *c);
+void rxm_conn_adopt(struct rxm_conn *c);
 void rxm_conn_reap(struct rxm_conn *c);
+struct kofi_unknown_max rxm_unknown_max(void);
 void rxm_conn_exit(struct rxm_ep *ep);
 
 /* conn.c */
@@ -884,6 +894,8 @@ int rxm_rx_fill(struct rxm_conn *c);
 void rxm_rx_starved(struct rxm_ep *ep);
 void rxm_rx_woken(struct rxm_ep *ep);
 void rxm_rx_disconnected(struct rxm_conn *c);
+bool rxm_rx_unclaimed(struct rxm_conn *c);
+bool rxm_rx_discard(struct rxm_conn *c);
 void rxm_rx_forget(struct rxm_conn *c);
 
 #endif /* _KOFI_RXM_H */

@@ -796,6 +796,8 @@ void kofi_rxq_rename(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		     fi_addr_t src);
 int kofi_rxq_confirm(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
 void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
+bool kofi_rxq_unclaimed(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg);
+bool kofi_rxq_discard(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
 struct kofi_rxop *kofi_rxmsg_adopt(struct kofi_rxmsg *to, struct kofi_rxop *op);
 void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
 		       struct kofi_rxop *op);

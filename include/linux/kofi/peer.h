@@ -188,6 +188,10 @@ static inline enum kofi_peer_phase kofi_peer_phase(const struct kofi_peer *peer)
 
 int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 		     const struct kofi_unknown_max *max, gfp_t gfp);
+unsigned int kofi_peers_blocks(struct kofi_peers *peers,
+			       const struct kofi_peer *old,
+			       const union kofi_ip *addr,
+			       const struct kofi_unknown_max *max);
 void kofi_peers_dismiss(struct kofi_peers *peers, struct kofi_peer *peer);
 void kofi_peers_recount(struct kofi_peers *peers, struct kofi_peer *peer);
 

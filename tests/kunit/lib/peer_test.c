@@ -302,6 +302,42 @@ static void peer_admit_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->unknown, 0);
 }
 
+/* Only a peer that counts for the exceeded limit makes room. */
+static void peer_blocks(struct kunit *test)
+{
+	const struct kofi_unknown_max none = { .host = 25, .net = 50 };
+	struct peer_test *t = test->priv;
+	struct kofi_peers *p = &t->peers;
+	union kofi_ip addr;
+	int i;
+
+	/* four peers of one host, four hosts in its network, eight hosts elsewhere */
+	for (i = 0; i < 16; i++) {
+		peer_in6(&t->at[i].addr, 0x20010db8, i < 8 ? 1 : i, i < 4 ? 1 : i, 100 + i);
+		KUNIT_ASSERT_EQ(test, kofi_peers_admit(p, &t->at[i], &peer_max, GFP_KERNEL), 0);
+	}
+	for (i = 0; i < 16; i++) {
+		peer_in6(&addr, 0x20010db8, 1, 1, 99);
+		KUNIT_EXPECT_EQ_MSG(test, kofi_peers_blocks(p, &t->at[i], &addr, &peer_max),
+				    i < 4 ? 10000 : 0, "host, %d", i);
+		peer_in6(&addr, 0x20010db8, 1, 99, 99);
+		KUNIT_EXPECT_EQ_MSG(test, kofi_peers_blocks(p, &t->at[i], &addr, &peer_max),
+				    i < 8 ? 10000 : 0, "network, %d", i);
+		peer_in6(&addr, 0x20010db8, 99, 99, 99);
+		/* a host that has few places comes last */
+		KUNIT_EXPECT_EQ_MSG(test, kofi_peers_blocks(p, &t->at[i], &addr, &peer_max),
+				    i < 8 ? 10000 : 2500, "total, %d", i);
+	}
+	KUNIT_EXPECT_EQ(test, kofi_peers_blocks(p, &t->at[20], &addr, &peer_max), 0);
+	/* without any place, the removal of a peer does not help */
+	KUNIT_EXPECT_EQ(test, kofi_peers_blocks(p, &t->at[0], &addr, &none), 0);
+	/* with places left, no peer makes room */
+	kofi_peers_dismiss(p, &t->at[15]);
+	KUNIT_EXPECT_EQ(test, kofi_peers_blocks(p, &t->at[0], &addr, &peer_max), 0);
+	for (i = 0; i < 16; i++)
+		kofi_peers_dismiss(p, &t->at[i]);
+}
+
 /* Peers of the vector do not count, nor do peers that are inserted later. */
 static void peer_admit_known(struct kunit *test)
 {
@@ -341,6 +377,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(peer_delays),
 	KUNIT_CASE_PARAM(peer_admit, peer_crowd_gen_params),
 	KUNIT_CASE(peer_admit_others),
+	KUNIT_CASE(peer_blocks),
 	KUNIT_CASE(peer_admit_known),
 	{}
 };

@@ -408,6 +408,17 @@ static void rxq_kill_stream(struct rxq_model *m, struct rxq_stream *from)
 			rxq_kill(m, s);
 }
 
+/* A provider needs the memory: only a message that nobody has asked for may go. */
+static void rxq_discard(struct rxq_model *m, struct rxq_msg *s)
+{
+	bool open = s->state == RXQ_WAIT && !s->claimed;
+
+	rxq_check(m, kofi_rxq_unclaimed(m->q, &s->msg) == open, "another message is unclaimed");
+	rxq_check(m, kofi_rxq_discard(m->q, &s->msg) == open, "another message is discarded");
+	if (open)
+		rxq_kill(m, s);
+}
+
 static void rxq_compare(struct rxq_model *m, const struct kofi_wc *want,
 			const struct kofi_wc *got)
 {
@@ -611,6 +622,8 @@ static void rxq_step(struct rxq_model *m)
 	default:
 		if (!rxq_random(m, 4))
 			rxq_kill(m, s);
+		else if (!rxq_random(m, 4))
+			rxq_discard(m, s);
 		else if (!rxq_random(m, 8))
 			rxq_kill_stream(m, s->from);
 		break;

@@ -484,9 +484,6 @@ static void rxt_strangers(struct kunit *test)
 	rxt_exchange(test, 100, false, false);
 }
 
-#define RXT_CROWD	400	/* peers of one host that ask for connections */
-#define RXT_PART	16	/* that it may have */
-
 /* Records of peers an endpoint has; those with a connection are counted, too. */
 static unsigned int rxt_records(struct rxt_end *e, unsigned int *connections)
 {
@@ -503,6 +500,130 @@ static unsigned int rxt_records(struct rxt_end *e, unsigned int *connections)
 	mutex_unlock(&ep->mutex);
 	return n;
 }
+
+#define RXT_LEFT	2	/* unknown peers that one host may have */
+
+/* A peer connects, and sends a message with a tag that finds no receive. */
+static void rxt_comes(struct kunit *test, struct rxt_raw *r, struct rxt_end *b, int i)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt *t = test->priv;
+	struct rxm_hdr *h = (struct rxm_hdr *)(t->out + SZ_1M);
+	u64 before = rxt_stat(b->ep, "rx_unexpected");
+	struct fi_cq_err_entry e;
+	struct rxm_cm_req req;
+
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, 4000 + i);
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)), 0);
+	rxm_hdr_format(h, RXM_EAGER_MSG, (u32)r->rsp.id, 0);
+	h->op = RXM_OP_TAGGED;
+	h->tag = i;
+	h->size = sizeof(i);
+	memcpy(h + 1, &i, sizeof(i));
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) + sizeof(i), NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+	while (rxt_stat(b->ep, "rx_unexpected") == before && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_ASSERT_EQ(test, rxt_stat(b->ep, "rx_unexpected"), before + 1);
+}
+
+/* A peer leaves: @left connections remain. */
+static void rxt_goes(struct kunit *test, struct rxt_raw *r, struct rxt_end *b, unsigned int left)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	unsigned int connections;
+
+	rxt_raw_close(test, r);
+	do {
+		schedule_timeout_uninterruptible(1);
+		rxt_records(b, &connections);
+	} while (connections > left && time_before(jiffies, end));
+	KUNIT_ASSERT_EQ(test, connections, left);
+}
+
+/* The message of a peer, or that it is no more */
+static void rxt_has(struct kunit *test, struct rxt_end *b, int i, bool there)
+{
+	struct rxt *t = test->priv;
+	const struct fi_msg_tagged peek = {
+		.tag = i, .addr = FI_ADDR_UNSPEC, .context = t->in,
+	};
+	struct fi_cq_err_entry e;
+
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &peek, FI_PEEK), 0);
+	KUNIT_EXPECT_EQ_MSG(test, rxt_comp(b->rx, &e, NULL), there ? 0 : FI_ENOMSG, "%d", i);
+	if (!there)
+		return;
+	KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL, FI_ADDR_UNSPEC, i, 0, t->in), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, NULL), 0);
+	KUNIT_EXPECT_MEMEQ(test, t->in, &i, sizeof(i));
+}
+
+/*
+ * Messages of peers that have left keep their places until another peer of the host
+ * needs one. The peers that have left first make room, however early the others came.
+ */
+static void rxt_departed(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxt_raw *r = rxt_raw_alloc(test), *first = rxt_raw_alloc(test);
+	int i;
+
+	test_param_set(test, &rxm_max_unknown, RXT_LEFT * RXT_HOSTS);
+	rxt_comes(test, first, b, 0);
+	for (i = 1; i < 2 * RXT_LEFT; i++) {
+		rxt_comes(test, r, b, i);
+		rxt_goes(test, r, b, i < 3);
+		if (i == 2)
+			rxt_goes(test, first, b, 0);
+		KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "peers"), RXT_LEFT);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "evicted"), RXT_LEFT);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "refused"), 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), RXT_LEFT);
+	for (i = 0; i < 2 * RXT_LEFT; i++)
+		rxt_has(test, b, i, i == 0 || i == 3);
+	rxt_exchange(test, 100, false, false);
+}
+
+/* A message that is kept for a claim stays, as its consumer has been told of it. */
+static void rxt_departed_claimed(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct kvec kv = { .iov_base = t->in, .iov_len = 8 };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = t->out,
+	};
+	const struct fi_msg_tagged keep = { .addr = FI_ADDR_UNSPEC, .context = t->out };
+	struct fi_cq_err_entry e;
+	int i = 0;
+
+	test_param_set(test, &rxm_max_unknown, RXT_LEFT * RXT_HOSTS);
+	rxt_comes(test, r, b, 0);
+	rxt_goes(test, r, b, 0);
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &keep, FI_PEEK | FI_CLAIM), 0);
+	rxt_expect(test, b->rx, t->out, 0);
+	for (i = 1; i <= RXT_LEFT; i++) {
+		rxt_comes(test, r, b, i);
+		rxt_goes(test, r, b, 0);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "evicted"), 1);
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &msg, FI_CLAIM), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, NULL), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, t->out);
+	i = 0;
+	KUNIT_EXPECT_MEMEQ(test, t->in, &i, sizeof(i));
+	rxt_has(test, b, 1, false);
+	rxt_has(test, b, 2, true);
+	rxt_exchange(test, 100, false, false);
+}
+
+#define RXT_CROWD	400	/* peers of one host that ask for connections */
+#define RXT_PART	16	/* that it may have */
 
 /*
  * Hundreds of one host: it has its part of max_unknown, the others leave nothing, and a
@@ -945,6 +1066,8 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_flooded_answer),
 	KUNIT_CASE(rxt_requests),
 	KUNIT_CASE(rxt_strangers),
+	KUNIT_CASE(rxt_departed),
+	KUNIT_CASE(rxt_departed_claimed),
 	KUNIT_CASE(rxt_crowd),
 	KUNIT_CASE(rxt_imposter),
 	KUNIT_CASE(rxt_rejected),
