@@ -38,11 +38,13 @@ struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
 void rxm_conn_todo(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
+	enum kofi_peer_phase phase;
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->lock, irq);
-	/* a post may still have a record that is about to be freed */
-	if (!ep->closed && kofi_peer_phase(&c->base) != KOFI_PEER_NEW &&
+	/* a post may still have a record that is about to be freed, in one of these phases */
+	phase = kofi_peer_phase(&c->base);
+	if (!ep->closed && phase != KOFI_PEER_NEW && phase != KOFI_PEER_DEAD &&
 	    list_empty(&c->todo))
 		list_add_tail(&c->todo, &ep->todo);
 	spin_unlock_irqrestore(&ep->lock, irq);
