@@ -40,27 +40,28 @@ static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
 	return false;
 }
 
+/* Accept our own request: posts use the side that has connected. */
+static bool ksk_rdm_own(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	if (!ksk_rdm_current(rdm, &peer->base.addr) ||
+	    peer->base.life != rdm->pid ||
+	    ksk_rdm_accepted(rdm, &peer->base.addr))
+		return false;
+	list_add_tail(&peer->node, &rdm->conns);
+	return true;
+}
+
 /*
  * Test whether a request is accepted, in view of the peer's current connection. If it is
- * accepted, its connection is added. Posts use it, unless the request is our own.
+ * accepted, its connection is added, and posts use it.
  */
-static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
-			 const union kofi_ip *own)
+static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer, int diff)
 {
-	int diff = kofi_peer_compare(&peer->base.addr, own);
 	struct ksk_peer *old;
 
 	lockdep_assert_held(&rdm->lock);
 
 	old = ksk_rdm_current(rdm, &peer->base.addr);
-	if (!diff) {
-		/* our own request: posts use the side that has connected */
-		if (!old || peer->base.life != rdm->pid ||
-		    ksk_rdm_accepted(rdm, &peer->base.addr))
-			return false;
-		list_add_tail(&peer->node, &rdm->conns);
-		return true;
-	}
 	switch (kofi_peer_judge(old ? &old->base : NULL, diff, peer->base.life)) {
 	case KOFI_PEER_ACCEPT:
 		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
@@ -81,6 +82,28 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	}
 }
 
+/*
+ * Refuse a peer that exceeds a limit of unknown peers. If it has an earlier connection, the
+ * termination of that connection makes room, and the peer repeats the request.
+ */
+static void ksk_rdm_refuse(struct ksk_rdm *rdm, const struct ksk_peer *peer,
+			   int diff)
+{
+	struct ksk_peer *old = ksk_rdm_current(rdm, &peer->base.addr);
+
+	switch (kofi_peer_judge(old ? &old->base : NULL, diff, peer->base.life)) {
+	case KOFI_PEER_PRESENT:
+		ksk_restart_ask(old);
+		break;
+	case KOFI_PEER_RESTARTED:
+		ksk_stat_inc(&rdm->stats.restarts);
+		ksk_conn_abort(&old->conn, ECONNRESET);
+		break;
+	default:
+		break;
+	}
+}
+
 /* Test whether a request is accepted. If it is accepted, its connection is added. */
 static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			  const union kofi_ip *own)
@@ -90,23 +113,22 @@ static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 		.host = READ_ONCE(ksk_max_unknown_host),
 		.net = READ_ONCE(ksk_max_unknown_net),
 	};
-	struct ksk_peer *old;
+	int err, diff = kofi_peer_compare(&peer->base.addr, own);
 
 	lockdep_assert_held(&rdm->lock);
 
 	if (rdm->state == KSK_RDM_CLOSING || !READ_ONCE(rdm->ep.domain->ifindex))
 		return false;
-	if (kofi_peers_admit(&rdm->peers, &peer->base, &max,
-			     ksk_gfp_atomic(&rdm->ep))) {
-		/* the termination of the peer's old connection makes room */
-		old = ksk_rdm_current(rdm, &peer->base.addr);
-		if (old && old->base.life == peer->base.life)
-			ksk_restart_ask(old);
-		return false;
-	}
-	if (ksk_rdm_wins(rdm, peer, own))
+	if (!diff)
+		return ksk_rdm_own(rdm, peer);
+	err = kofi_peers_admit(&rdm->peers, &peer->base, &max,
+			       ksk_gfp_atomic(&rdm->ep));
+	if (!err && ksk_rdm_wins(rdm, peer, diff))
 		return true;
-	kofi_peers_dismiss(&rdm->peers, &peer->base);
+	if (!err)
+		kofi_peers_dismiss(&rdm->peers, &peer->base);
+	else if (err == -EUSERS)
+		ksk_rdm_refuse(rdm, peer, diff);
 	return false;
 }
 

@@ -482,6 +482,39 @@ static void hs_hosts(struct kunit *test)
 }
 
 /*
+ * One host has all of its places, and one of its peers restarts with another number: the
+ * connection of its former life gives way, although its host does not close it.
+ */
+static void hs_restarted(struct kunit *test)
+{
+	unsigned long end = jiffies + LIVE_JIFFIES;
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock[3];
+	struct rdm_cm cm;
+	int i, err;
+
+	rdm_open(test, a, FI_MSG, 0);
+	test_param_set(test, &ksk_max_unknown, 8);
+	for (i = 0; i < 3; i++) {
+		sock[i] = rdm_raw(test, a);
+		KUNIT_EXPECT_EQ_MSG(test, rdm_ask(test, sock[i], &cm, HS_FIRST + i, 9),
+				    i < 2 ? KSK_CM_ACCEPT : KSK_CM_REJECT, "%d", i);
+	}
+	do {
+		sock_release(sock[2]);
+		sock[2] = rdm_raw(test, a);
+		err = rdm_ask(test, sock[2], &cm, HS_FIRST, 10);
+	} while (err == KSK_CM_REJECT && time_before(jiffies, end));
+	KUNIT_EXPECT_EQ(test, err, KSK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "restarts"), 1);
+	KUNIT_EXPECT_EQ(test, ksk_rdm(ksk_ep(a->ep))->peers.unknown, 2);
+	for (i = 0; i < 3; i++)
+		sock_release(sock[i]);
+	rdm_alone(test, a);
+}
+
+/*
  * The peer's firewall drops our attempt. The peer connects itself, and its request is
  * accepted at once, although its address is lower. Messages that wait use the connection.
  */
@@ -518,6 +551,7 @@ static struct kunit_case hs_cases[] = {
 	KUNIT_CASE_SLOW(hs_answers),
 	KUNIT_CASE_SLOW(hs_flood),
 	KUNIT_CASE(hs_hosts),
+	KUNIT_CASE(hs_restarted),
 	KUNIT_CASE(hs_one_way),
 	{}
 };
