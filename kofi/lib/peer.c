@@ -15,8 +15,8 @@
  * Unknown peers
  *
  * Peers that the address vector lacks may connect, too. Their number is limited, and so is
- * the part that one address has, or one global IPv6 network of 64 bits: a host has all
- * addresses of its network. An address that is valid on one link counts for each link.
+ * the part that one address has, or one IPv6 network of 64 bits: a host has all
+ * addresses of its network. Link-local addresses, and their network, count for each link.
  *
  * Locks
  *
@@ -586,9 +586,10 @@ static int kofi_share_keys(const union kofi_ip *addr,
 	key[0].scope = addr->in6.sin6_scope_id;
 	type = ipv6_addr_type(in6);
 	if (!(type & IPV6_ADDR_UNICAST) ||
-	    type & (IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK | IPV6_ADDR_MAPPED))
+	    type & (IPV6_ADDR_LOOPBACK | IPV6_ADDR_MAPPED))
 		return 1;
 	ipv6_addr_prefix(&key[1].addr, in6, 64);
+	key[1].scope = key[0].scope;
 	key[1].bits = 64;
 	return 2;
 }

@@ -47,7 +47,7 @@ KOFI_PARAM(max_unknown_host, rxm, 25, 1, 100, 0644,
 	   "Percentage of max_unknown for one address");
 
 KOFI_PARAM(max_unknown_net, rxm, 50, 1, 100, 0644,
-	   "Percentage of max_unknown for one global IPv6 network of 64 bits");
+	   "Percentage of max_unknown for one IPv6 network of 64 bits");
 
 static int rxm_getinfo_sock(u32 version, const char *node, const char *service,
 			    u64 flags, const struct fi_info *hints,

@@ -51,7 +51,7 @@ KOFI_PARAM(max_unknown_host, ksk, 25, 1, 100, 0644,
 EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown_host);
 
 KOFI_PARAM(max_unknown_net, ksk, 50, 1, 100, 0644,
-	   "Percentage of max_unknown for one global IPv6 network of 64 bits");
+	   "Percentage of max_unknown for one IPv6 network of 64 bits");
 EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown_net);
 
 KOFI_PARAM(rdm_idle_timeout, ksk, 0, 0, 86400000, 0644,

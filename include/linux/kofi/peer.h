@@ -27,7 +27,7 @@ struct kofi_share;
  * struct kofi_unknown_max - limits of peers that the address vector lacks
  * @all: number of peers
  * @host: percentage of @all at one address, rounded up
- * @net: percentage of @all in one global IPv6 network of 64 bits, rounded up
+ * @net: percentage of @all in one IPv6 network of 64 bits, rounded up
  */
 struct kofi_unknown_max {
 	unsigned int		all;

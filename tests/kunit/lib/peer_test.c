@@ -226,7 +226,7 @@ static const struct peer_crowd {
 	{ "a local network", 10, 8, 0xfd000000, 1, .hosts = true },
 	{ "one address on a link", 6, 4, 0xfe800000 },
 	{ "one address on many links", 20, 16, 0xfe800000, .scopes = true },
-	{ "addresses on links", 20, 16, 0xfe800000, .hosts = true },
+	{ "addresses on a link", 10, 8, 0xfe800000, .hosts = true },
 };
 
 static void peer_crowd_desc(const struct peer_crowd *c, char *desc)
