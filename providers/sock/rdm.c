@@ -281,25 +281,27 @@ struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer
 	return again;
 }
 
-/*
- * The peer has rejected our request, because it has sent a request itself, or has not
- * noticed yet that an earlier connection was terminated.
+/**
+ * ksk_peer_repeat - connect again for operations that wait for a failed connection
+ * @rdm: the endpoint
+ * @peer: the connection, which the caller aborts. Without memory, and after the deadline of
+ *	its attempts, the operations stay there
+ *
+ * Context: process; does not wait for memory to be written back.
  */
-static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
+void ksk_peer_repeat(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
 	struct ksk_peer *again;
 	unsigned long irq;
-	bool start = false;
+	bool start;
 
-	if (time_after(jiffies, peer->retry.deadline)) {
-		ksk_conn_abort(&peer->conn, ETIMEDOUT);
+	if (time_after(jiffies, peer->retry.deadline))
 		return;
-	}
 	again = ksk_peer_again(rdm, peer);
 	if (!again)
 		return;
 	spin_lock_irqsave(&rdm->lock, irq);
-	start = peer->in_use && rdm->state != KSK_RDM_CLOSING &&
+	start = peer->in_use && peer->early && rdm->state != KSK_RDM_CLOSING &&
 		!READ_ONCE(peer->conn.dead);
 	if (start) {
 		ksk_rdm_replace(rdm, peer, again);
@@ -308,6 +310,18 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!start)
 		ksk_peer_free(again);
+}
+
+/*
+ * The peer has rejected our request, because it has sent a request itself, or has not
+ * noticed yet that an earlier connection was terminated.
+ */
+static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	if (time_after(jiffies, peer->retry.deadline))
+		ksk_conn_abort(&peer->conn, ETIMEDOUT);
+	else
+		ksk_peer_repeat(rdm, peer);
 }
 
 /* All operations of a connection have completed: leave it to the reaper. */

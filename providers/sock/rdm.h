@@ -240,6 +240,7 @@ extern struct kmem_cache *ksk_peers;
 struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
+void ksk_peer_repeat(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_peer_free(struct ksk_peer *peer);
 
 static inline bool ksk_peer_connected(const struct ksk_peer *peer)

@@ -66,6 +66,8 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer, int diff)
 	case KOFI_PEER_ACCEPT:
 		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
 	case KOFI_PEER_REPLACE:
+		/* if the peer's connection fails at once, ours is tried again */
+		peer->retry = old->retry;
 		ksk_rdm_replace(rdm, old, peer);
 		ksk_conn_abort(&old->conn, ECANCELED);
 		return true;
@@ -184,10 +186,13 @@ static void ksk_rdm_accept(struct ksk_rdm *rdm, struct ksk_req *req,
 	}
 	cm.pid = cpu_to_be32(rdm->pid);
 	err = ksk_req_answer(req, KSK_CM_ACCEPT, 0, &cm, sizeof(cm));
-	if (err)
-		ksk_conn_abort(&peer->conn, ECONNABORTED);
-	else
+	if (!err) {
 		ksk_peer_attach(peer, req);
+		return;
+	}
+	/* our operations do not depend on the peer's attempt */
+	ksk_peer_repeat(rdm, peer);
+	ksk_conn_abort(&peer->conn, ECONNABORTED);
 }
 
 static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
