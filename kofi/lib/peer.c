@@ -451,7 +451,7 @@ enum kofi_peer_verdict kofi_peer_judge(const struct kofi_peer *old, int diff,
 				       u32 life)
 {
 	/* a post may move an idle peer to KOFI_PEER_WANTED concurrently */
-	switch (old ? kofi_peer_phase(old) : KOFI_PEER_IDLE) {
+	switch (old ? kofi_peer_get_phase(old) : KOFI_PEER_IDLE) {
 	case KOFI_PEER_CONNECTING:
 		return KOFI_PEER_REPLACE;
 	case KOFI_PEER_REQUESTING:
@@ -531,7 +531,7 @@ void kofi_peer_step(struct kofi_peer *peer, enum kofi_peer_phase to)
 {
 	WARN_ONCE(!(kofi_peer_steps[peer->phase] & BIT(to)),
 		  "peer: illegal step from %d to %d\n", peer->phase, to);
-	/* pairs with kofi_peer_phase() */
+	/* pairs with kofi_peer_get_phase() */
 	smp_store_release(&peer->phase, to);
 }
 EXPORT_SYMBOL_GPL(kofi_peer_step);
@@ -545,7 +545,7 @@ EXPORT_SYMBOL_GPL(kofi_peer_step);
  */
 enum kofi_ep_state kofi_peer_ep_state(const struct kofi_peer *peer)
 {
-	switch (kofi_peer_phase(peer)) {
+	switch (kofi_peer_get_phase(peer)) {
 	case KOFI_PEER_NEW:
 	case KOFI_PEER_IDLE:
 		return KOFI_EP_IDLE;

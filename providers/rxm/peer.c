@@ -43,7 +43,7 @@ void rxm_conn_todo(struct rxm_conn *c)
 
 	spin_lock_irqsave(&ep->lock, irq);
 	/* a post may still have a record that is about to be freed, in one of these phases */
-	phase = kofi_peer_phase(&c->base);
+	phase = kofi_peer_get_phase(&c->base);
 	if (!ep->closed && phase != KOFI_PEER_NEW && phase != KOFI_PEER_DEAD &&
 	    list_empty(&c->todo))
 		list_add_tail(&c->todo, &ep->todo);

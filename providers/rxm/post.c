@@ -227,7 +227,7 @@ static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
 		spin_lock_irqsave(&ep->lock, irq);
 		c = rxm_conn_find(ep, &op->peer);
 		/* the lock covers changes from and to KOFI_PEER_NEW */
-		if (c && kofi_peer_phase(&c->base) == KOFI_PEER_NEW)
+		if (c && kofi_peer_get_phase(&c->base) == KOFI_PEER_NEW)
 			c = NULL;
 		if (!c) {
 			err = ep->closed ? -ESHUTDOWN :
@@ -256,7 +256,7 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 		return;
 	spin_lock_irqsave(&ep->lock, irq);
 	/* a record that is about to be freed had one of these states before the lock was taken */
-	phase = kofi_peer_phase(&c->base);
+	phase = kofi_peer_get_phase(&c->base);
 	if (phase != KOFI_PEER_NEW && phase != KOFI_PEER_DEAD)
 		kofi_peers_set_dest(&ep->peers, &c->base, dest, changes);
 	spin_unlock_irqrestore(&ep->lock, irq);
@@ -326,7 +326,7 @@ static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 	/* a post to an address that the vector lacks gets its own error */
 	if (!kofi_av_get(ep->base.av, dest, &peer)) {
 		c = rxm_conn_find(ep, &peer);
-		crowded = !c || kofi_peer_phase(&c->base) != KOFI_PEER_CONNECTED;
+		crowded = !c || kofi_peer_get_phase(&c->base) != KOFI_PEER_CONNECTED;
 	}
 	rcu_read_unlock();
 	return crowded;

@@ -149,7 +149,7 @@ void rxm_buf_release(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
 	bool post = c->msg && !c->rx.flushed && !READ_ONCE(c->err) &&
-		    kofi_peer_phase(&c->base) != KOFI_PEER_CLOSING &&
+		    kofi_peer_get_phase(&c->base) != KOFI_PEER_CLOSING &&
 		    c->rx.posted < c->ep->info->rx_attr->size;
 
 	rxm_buf_idle(buf);
@@ -167,7 +167,7 @@ void rxm_buf_release(struct rxm_buf *buf)
 static bool rxm_rx_first(const struct rxm_conn *c)
 {
 	return c->flow.on && c->rx.posted < RXM_KEPT &&
-	       kofi_peer_phase(&c->base) != KOFI_PEER_CONNECTED &&
+	       kofi_peer_get_phase(&c->base) != KOFI_PEER_CONNECTED &&
 	       c->rx.nr_held < READ_ONCE(rxm_held_bufs) +
 			    2 * c->ep->info->rx_attr->size;
 }

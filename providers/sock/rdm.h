@@ -245,7 +245,7 @@ void ksk_peer_free(struct ksk_peer *peer);
 
 static inline bool ksk_peer_connected(const struct ksk_peer *peer)
 {
-	return kofi_peer_phase(&peer->base) == KOFI_PEER_CONNECTED;
+	return kofi_peer_get_phase(&peer->base) == KOFI_PEER_CONNECTED;
 }
 
 /* Connect after the delay. Needs the endpoint's lock, without which it may be freed. */

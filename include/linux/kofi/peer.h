@@ -110,7 +110,7 @@ enum kofi_peer_verdict {
  * struct kofi_peer - a peer of an endpoint
  * @addr: address at which the peer listens; fixed
  * @phase: enum kofi_peer_phase. kofi_peer_step() changes it under a lock of the provider, and
- *	kofi_peer_phase() reads it without
+ *	kofi_peer_get_phase() reads it without
  * @life: number of the peer's life, 0 until it is known; under the provider's lock
  * @node: entry of kofi_peers.hash
  * @number: index in kofi_peers.numbers; changes under the provider's lock
@@ -172,7 +172,7 @@ enum kofi_ep_state kofi_peer_ep_state(const struct kofi_peer *peer);
 u32 kofi_peer_new_life(void);
 
 /**
- * kofi_peer_phase - read the phase of a peer
+ * kofi_peer_get_phase - read the phase of a peer
  * @peer: the peer
  *
  * Members that the provider has written before kofi_peer_step() are visible afterwards.
@@ -180,7 +180,7 @@ u32 kofi_peer_new_life(void);
  * Context: any, without a lock.
  * Return: the phase.
  */
-static inline enum kofi_peer_phase kofi_peer_phase(const struct kofi_peer *peer)
+static inline enum kofi_peer_phase kofi_peer_get_phase(const struct kofi_peer *peer)
 {
 	/* pairs with kofi_peer_step(); posts to connected peers share no lock */
 	return smp_load_acquire(&peer->phase);
