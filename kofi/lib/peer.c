@@ -562,12 +562,6 @@ EXPORT_SYMBOL_GPL(kofi_peer_ep_state);
 
 /* ----------------------------------------------------------- unknown peers */
 
-static bool kofi_peer_unknown(const struct kofi_peers *peers,
-			      const struct kofi_peer *peer)
-{
-	return kofi_av_source(peers->ep->av, &peer->addr.sa) == FI_ADDR_NOTAVAIL;
-}
-
 /* Fill in the address and the network of a peer. Returns the number of keys. */
 static int kofi_share_keys(const union kofi_ip *addr,
 			   struct kofi_share_key key[KOFI_SHARES])
@@ -652,7 +646,7 @@ int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 	struct kofi_share_key key[KOFI_SHARES];
 	int i, n, err = 0;
 
-	if (!kofi_peer_unknown(peers, peer))
+	if (!kofi_peer_is_unknown(peers, &peer->addr))
 		return 0;
 	if (peers->unknown >= max->all)
 		return -EUSERS;
@@ -749,7 +743,7 @@ EXPORT_SYMBOL_GPL(kofi_peers_dismiss);
  */
 void kofi_peers_recount(struct kofi_peers *peers, struct kofi_peer *peer)
 {
-	if (peer->shares[0] && !kofi_peer_unknown(peers, peer))
+	if (peer->shares[0] && !kofi_peer_is_unknown(peers, &peer->addr))
 		kofi_peers_dismiss(peers, peer);
 }
 EXPORT_SYMBOL_GPL(kofi_peers_recount);

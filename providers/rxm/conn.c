@@ -520,8 +520,9 @@ static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 
 /*
  * Find the record to free for an unknown peer that a limit refuses: among the peers without
- * a connection, one of the address or network that has most of its places. Of these, the
- * connection was closed first. A record with a message for a receive is left out.
+ * a connection, one of the address or network that has most of its places. Among several,
+ * it is the first one that lost its connection. A record is left out if one of its messages
+ * has a receive.
  */
 static struct rxm_conn *rxm_conn_victim(struct rxm_ep *ep,
 					const union kofi_ip *addr)
@@ -550,7 +551,7 @@ static bool rxm_conn_evict(struct rxm_ep *ep, const union kofi_ip *addr)
 	struct rxm_conn *c;
 
 	/* memory is short */
-	if (!rxm_is_unknown(ep, addr))
+	if (!kofi_peer_is_unknown(&ep->peers, addr))
 		return false;
 	c = rxm_conn_victim(ep, addr);
 	if (!c || !rxm_conn_hide(c))

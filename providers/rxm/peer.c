@@ -132,19 +132,6 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 }
 
 /**
- * rxm_is_unknown - test whether a peer is missing in the address vector
- * @ep: the endpoint
- * @addr: address of the peer
- *
- * Context: any.
- * Return: true if it is.
- */
-bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr)
-{
-	return kofi_av_source(ep->base.av, &addr->sa) == FI_ADDR_NOTAVAIL;
-}
-
-/**
  * rxm_conn_adopt - let posts use a record in KOFI_PEER_NEW
  * @c: the record; transmits that have waited for it at the endpoint come first
  *
@@ -229,7 +216,7 @@ bool rxm_conn_hide(struct rxm_conn *c)
  */
 void rxm_conn_reap(struct rxm_conn *c)
 {
-	if (!c->self && !rxm_is_unknown(c->ep, &c->base.addr))
+	if (!c->self && !kofi_peer_is_unknown(&c->ep->peers, &c->base.addr))
 		return;
 	if (list_empty(&c->rx.held) && rxm_conn_hide(c))
 		rxm_conn_free(c);

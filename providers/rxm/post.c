@@ -249,13 +249,13 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 			      unsigned long changes)
 {
 	struct rxm_ep *ep = c->ep;
-	unsigned long irq;
 	enum kofi_peer_phase phase;
+	unsigned long irq;
 
 	if (kofi_peers_renew(&ep->peers, &c->base, dest, changes))
 		return;
 	spin_lock_irqsave(&ep->lock, irq);
-	/* a record that is about to be freed had one of these states before the lock was taken */
+	/* a record that is about to be freed had one of these phases before the lock was taken */
 	phase = kofi_peer_get_phase(&c->base);
 	if (phase != KOFI_PEER_NEW && phase != KOFI_PEER_DEAD)
 		kofi_peers_set_dest(&ep->peers, &c->base, dest, changes);

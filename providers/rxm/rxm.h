@@ -763,7 +763,6 @@ void rxm_conn_violated(struct rxm_conn *c, const char *what);
 void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when);
 fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known);
-bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
 struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 			      enum rxm_origin origin);
 void rxm_conn_free(struct rxm_conn *c);

@@ -283,8 +283,8 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	spin_lock_irqsave(&rdm->lock, irq);
 	/* the removal of an address has completed all operations for it */
 	move = peer->in_use && rdm->state != KSK_RDM_CLOSING &&
-	       kofi_av_source(c->ep->base.av, &peer->base.addr.sa) !=
-	       FI_ADDR_NOTAVAIL && ksk_idle_move(rdm, c, again);
+	       !kofi_peer_is_unknown(&rdm->peers, &peer->base.addr) &&
+	       ksk_idle_move(rdm, c, again);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!move)
 		ksk_peer_free(again);

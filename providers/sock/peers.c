@@ -102,8 +102,7 @@ void ksk_peers_past(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	lockdep_assert_held(&rdm->lock);
 
 	if (!ksk_peer_connected(peer) || rdm->state == KSK_RDM_CLOSING ||
-	    kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) ==
-	    FI_ADDR_NOTAVAIL)
+	    kofi_peer_is_unknown(&rdm->peers, &peer->base.addr))
 		return;
 	f = ksk_former_get(rdm, &peer->base.addr);
 	if (f)
@@ -173,7 +172,7 @@ bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 		return false;
 	f = ksk_former_find(rdm, &peer->base.addr);
 	f->tail = NULL;
-	if (kofi_av_source(rdm->ep.base.av, &peer->base.addr.sa) == FI_ADDR_NOTAVAIL)
+	if (kofi_peer_is_unknown(&rdm->peers, &peer->base.addr))
 		ksk_former_del(rdm, f);
 	return true;
 }

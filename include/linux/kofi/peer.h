@@ -186,6 +186,20 @@ static inline enum kofi_peer_phase kofi_peer_get_phase(const struct kofi_peer *p
 	return smp_load_acquire(&peer->phase);
 }
 
+/**
+ * kofi_peer_is_unknown - test whether the address vector lacks a peer
+ * @peers: peers of the endpoint, which has an address vector
+ * @addr: address of the peer
+ *
+ * Context: any.
+ * Return: true if the vector lacks the address.
+ */
+static inline bool kofi_peer_is_unknown(const struct kofi_peers *peers,
+					const union kofi_ip *addr)
+{
+	return kofi_av_source(peers->ep->av, &addr->sa) == FI_ADDR_NOTAVAIL;
+}
+
 int kofi_peers_admit(struct kofi_peers *peers, struct kofi_peer *peer,
 		     const struct kofi_unknown_max *max, gfp_t gfp);
 unsigned int kofi_peers_blocks(struct kofi_peers *peers,
@@ -213,6 +227,7 @@ static inline unsigned int kofi_peers_count(const struct kofi_peers *peers)
  *
  * Half of the operations are reserved for connected peers.
  *
+ * Context: any.
  * Return: the number.
  */
 static inline int kofi_peers_limit(const struct kofi_peers *peers)
