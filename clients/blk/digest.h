@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Digests of commands, answers and data, for client and target. proto.h describes what each
- * digest covers.
+ * Digests of commands, answers and data, for client and target. proto.h defines the bytes
+ * that each digest covers.
  *
  * crc32c() of the kernel uses instructions of the CPU if there are some. It works in any
  * context, and allocates nothing.

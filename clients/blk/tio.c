@@ -511,7 +511,7 @@ static const struct kblk_digests *kblkt_digests(const struct kblk_cmd *cmd)
 
 /*
  * Compare the digests of a command and of the data behind it; @len is at least the length
- * of a command. Returns what is wrong, or NULL.
+ * of a command. Returns the name of the damaged part, or NULL.
  */
 static const char *kblkt_cmd_damaged(const struct kblkt_conn *c,
 				     const struct kblk_cmd *cmd, size_t len)

@@ -97,13 +97,12 @@ LENGTH = {"uml": 60e6, "icount": 10e6}  # ns, instructions
 # The same of programs that use disks and mounts: fio tells whole milliseconds
 PROGRAMS = {"uml": 300e6, "icount": 100e6}
 
-
-# The same of the operations during which a program enables a histogram
-ENABLES = 250e6
-
 # How much longer those of streams of short messages over TCP are: it changes how it
 # deals with them during some hundred milliseconds.
 LONGER = {"uml": 10, "icount": 1}
+
+# Warm-up during which a program enables a histogram: ns, or instructions
+ENABLES = 250e6
 
 
 def single(kind, window):

@@ -27,7 +27,7 @@ from schedule import Job, run_all
 # Of make: all modules there are, as check builds them, but warnings pass
 RELAXED = "KFLAGS=CONFIG_KOFI_TESTS=m"
 
-# The same, as the bench builds what it measures
+# The flags of builds that the bench measures
 BENCH = "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m"
 
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]

@@ -51,7 +51,7 @@ RACES = [
      "", "kofi_cntr.cntr_crowd_test"),
 ]
 
-# what the bench compares with: file, text, text in its place
+# the change of the build without a histogram: file, text, text in its place
 WITHOUT = ("kofi/latency.h", "	return static_branch_unlikely(&kofi_latency_on);",
            "	return false;")
 

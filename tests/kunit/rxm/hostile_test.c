@@ -542,7 +542,7 @@ static void rxt_goes(struct kunit *test, struct rxt_raw *r, struct rxt_end *b, u
 	KUNIT_ASSERT_EQ(test, connections, left);
 }
 
-/* The message of a peer, or that it is no more */
+/* Test whether the message of a peer is stored, and receive it. */
 static void rxt_has(struct kunit *test, struct rxt_end *b, int i, bool there)
 {
 	struct rxt *t = test->priv;
@@ -588,7 +588,7 @@ static void rxt_departed(struct kunit *test)
 	rxt_exchange(test, 100, false, false);
 }
 
-/* A message that is kept for a claim stays, as its consumer has been told of it. */
+/* A message that is kept for a claim stays, as FI_PEEK has reported it. */
 static void rxt_departed_claimed(struct kunit *test)
 {
 	struct rxt *t = test->priv;

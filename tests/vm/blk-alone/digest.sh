@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # Digests of commands, answers and data: which connections have them. blk-hostile damages
-# what they cover.
+# commands, answers and data.
 
 port_digest() { echo "$2" >"$TARGET/ports/$1/digest"; }
 digested() {	# 0|1: both sides say so
@@ -9,7 +9,7 @@ digested() {	# 0|1: both sides say so
 		grep -q "^.* session=.* digests=$1\$" $TARGET/volumes/vol0/clients
 }
 
-# Words of the mapping and of the port, and what comes of them
+# Words of the mapping and of the port, and whether connections have digests
 negotiated() {	# PROVIDER
 	provider=$1
 	for words in "off off 0" "off optional 0" "optional off 0" "optional optional 1" \
@@ -52,7 +52,7 @@ digests_later() {	# PROVIDER
 		rmdir $null
 }
 
-# What the next connections have depends on the port at that time.
+# The word of the port at the time of a connection decides whether it has digests.
 digests_change() {	# PROVIDER
 	map m vol0 "$1" digest=optional && disk=$(device m) && digested 1 || return
 	port_digest "$1" off && digested 1 && connect_again "$1" && retry state m live &&
