@@ -31,9 +31,12 @@
  * that is held while an identifier is destroyed.
  */
 #include <kunit/visibility.h>
+#include <linux/net.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <net/sock.h>
 #include <rdma/ib_cm.h>
+#include <rdma/iw_cm.h>
 
 #include "verbs.h"
 
@@ -221,6 +224,20 @@ static void vrb_cm_answered(struct vrb_ep *ep)
 		WRITE_ONCE(ep->cm.state, VRB_CM_IDLE);
 }
 
+/**
+ * vrb_cm_free_port - free the TCP port that is reserved for an endpoint
+ * @ep: the endpoint; it may have no port
+ *
+ * Context: process, may sleep.
+ */
+void vrb_cm_free_port(struct vrb_ep *ep)
+{
+	struct socket *port = xchg(&ep->cm.port, NULL);
+
+	if (port)
+		sock_release(port);
+}
+
 /* Send the connection request. On iWARP, this may take as long as TCP tries. */
 static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
@@ -231,6 +248,7 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 	vrb_rx_push(ep);
 	WRITE_ONCE(ep->cm.state, VRB_CM_ASKED);
 	err = rdma_connect_locked(id, &param);
+	vrb_cm_free_port(ep);
 	if (err)
 		vrb_cm_answered(ep);
 	return err;
@@ -407,6 +425,54 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
 
 /* ------------------------------------------------------------ active side */
 
+/* Reserve a free port of TCP at ep->cm.local, and store its number there. */
+static int vrb_cm_take_port(struct vrb_ep *ep, struct net *net)
+{
+	union kofi_ip *local = &ep->cm.local;
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(net, local->sa.sa_family, SOCK_STREAM, IPPROTO_TCP,
+			       &sock);
+	if (err)
+		return err;
+	*kofi_ip_port(&local->sa) = 0;
+	err = kernel_bind(sock, (void *)&local->sa, kofi_ip_len(&local->sa));
+	if (!err)
+		err = kernel_getsockname(sock, (void *)&local->sa);
+	if (err < 0) {
+		sock_release(sock);
+		return err;
+	}
+	/* the port was free: from now on, the device's socket may have it, too */
+	sock_set_reuseaddr(sock->sk);
+	ep->cm.port = sock;
+	return 0;
+}
+
+/*
+ * Bind the identifier to the local address. If the address has no port, the connection
+ * manager chooses one without knowledge of the ports of TCP. A device without a port mapper
+ * (siw) connects a TCP socket from that port: choose a port that is free in both.
+ */
+static int vrb_cm_bind(struct vrb_ep *ep, struct rdma_cm_id *id, struct net *net)
+{
+	unsigned int tries = VRB_PORT_TRIES;
+	int err;
+
+	if (*kofi_ip_port(&ep->cm.local.sa) ||
+	    !(ep->dom->ib->iw_driver_flags & IW_F_NO_PORT_MAP))
+		return rdma_bind_addr(id, &ep->cm.local.sa);
+	do {
+		vrb_cm_free_port(ep);
+		err = vrb_cm_take_port(ep, net);
+		if (err)
+			return err;
+		err = rdma_bind_addr(id, &ep->cm.local.sa);
+	} while ((err == -EADDRINUSE || err == -EADDRNOTAVAIL) && --tries);
+	return err;
+}
+
 /**
  * vrb_cm_create - create the identifier of an endpoint on the active side
  * @ep: the endpoint
@@ -414,8 +480,8 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
  * The identifier is bound to the endpoint's address, and so to its device.
  *
  * Context: process, may sleep; cm.mutex held.
- * Return: 0; -ENODEV if the address belongs to another device; errors of the
- * connection manager.
+ * Return: 0; -ENODEV if the address belongs to another device; -EADDRINUSE if no
+ * port is free; errors of the connection manager and of TCP sockets.
  */
 int vrb_cm_create(struct vrb_ep *ep)
 {
@@ -435,10 +501,11 @@ int vrb_cm_create(struct vrb_ep *ep)
 	id = rdma_create_id(net, vrb_cm_event, ep, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	err = rdma_bind_addr(id, &ep->cm.local.sa);
+	err = vrb_cm_bind(ep, id, net);
 	if (!err && id->device != ep->dom->ib)
 		err = -ENODEV;
 	if (err) {
+		vrb_cm_free_port(ep);
 		rdma_destroy_id(id);
 		return err;
 	}

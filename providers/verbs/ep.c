@@ -469,6 +469,7 @@ free_linger:
 	ep->cm.linger = NULL;
 destroy_id:
 	if (made_id) {
+		vrb_cm_free_port(ep);
 		rdma_destroy_id(ep->cm.id);
 		ep->cm.id = NULL;
 	}

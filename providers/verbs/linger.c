@@ -280,6 +280,8 @@ void vrb_linger_leave(struct vrb_ep *ep)
 	struct rdma_cm_id *id = ep->cm.id;
 	bool lost = !ep->qp, waits;
 
+	/* the identifier holds the socket's network namespace */
+	vrb_cm_free_port(ep);
 	/* waits for the queue pair's events, which use ep->cm.id */
 	if (ep->qp && !ep->iwarp)
 		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);

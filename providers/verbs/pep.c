@@ -43,7 +43,6 @@
 #include "verbs.h"
 
 #define VRB_BACKLOG	128	/* default, unless FI_BACKLOG sets another one */
-#define VRB_PORT_TRIES	16	/* ports of the manager's choice, each of which may be in use */
 #define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
 #define VRB_MOVE_TRIES	600	/* another program may have the port for a while */
 

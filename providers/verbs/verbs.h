@@ -22,6 +22,7 @@
 
 #define VRB_CM_DATA_MAX		55	/* bytes of a request's private data */
 #define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
+#define VRB_PORT_TRIES		16	/* chosen ports, each of which may be in use */
 #define VRB_INJECT_MAX		128	/* bytes of the longest inject */
 #define VRB_RMA_MAX		4	/* remote segments of one operation */
 #define VRB_SIZE_MAX		65536	/* outstanding operations of one direction */
@@ -539,6 +540,9 @@ enum vrb_cm_state {
  *	request until vrb_linger_leave(); written under @mutex. The handler of the
  *	queue pair's events cannot sleep, so it reads @id without @mutex; before
  *	@id is destroyed, the handler has returned
+ * @port: TCP socket that reserves the local port until the device has connected from
+ *	it, or NULL; set under @mutex, taken by xchg(). It has no reference to its
+ *	network namespace, so it is released before @id, which has one
  * @linger: takes over @id if that must outlive the endpoint; from enabling
  *	until vrb_linger_leave(); protected by @mutex
  * @state: enum vrb_cm_state; written under the handler mutex of @id. Control
@@ -559,6 +563,7 @@ enum vrb_cm_state {
 struct vrb_ep_cm {
 	struct mutex		mutex;	/* see above */
 	struct rdma_cm_id	*id;
+	struct socket		*port;
 	struct vrb_linger	*linger;
 	enum vrb_cm_state	state;
 	unsigned long		left;
@@ -846,6 +851,7 @@ int vrb_addr_set(union kofi_ip *to, const void *addr);
 int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len);
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);
 int vrb_cm_create(struct vrb_ep *ep);
+void vrb_cm_free_port(struct vrb_ep *ep);
 bool vrb_cm_given_up(struct vrb_ep *ep);
 void vrb_cm_watch(struct work_struct *work);
 

@@ -500,6 +500,52 @@ static void cm_port_taken(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/*
+ * TCP has one of two ports. An iWARP device that shares the ports of TCP gets the other one
+ * for each endpoint, and connects from it.
+ */
+static void cm_port_reserved(struct kunit *test)
+{
+	u32 *range = &init_net.ipv4.ip_local_ports.range, old = *range;
+	struct ct_pair *p = vc_unconnected(test);
+	struct sockaddr_storage taken = p->addr, name;
+	struct ct_side *s = &p->side[0];
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct socket *sock;
+	size_t len;
+	int i;
+
+	*kofi_ip_port((struct sockaddr *)&taken) = htons(VC_PORT);
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, taken.ss_family, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)&taken,
+					  kofi_ip_len((struct sockaddr *)&taken)), 0);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	WRITE_ONCE(*range, (VC_PORT + 1) << 16 | VC_PORT);
+	/* the manager alone would choose each port once */
+	for (i = 0; i < 2; i++) {
+		len = sizeof(name);
+		KUNIT_EXPECT_EQ(test, ct_ep_open(p, 0, p->info), 0);
+		KUNIT_EXPECT_EQ(test, fi_enable(s->ep), 0);
+		KUNIT_EXPECT_EQ(test, fi_getname(&s->ep->fid, &name, &len), 0);
+		if (vc_iwarp(p))
+			KUNIT_EXPECT_EQ(test, VC_PORT + 1,
+					ntohs(*kofi_ip_port((struct sockaddr *)&name)));
+		if (!i)
+			KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	}
+	KUNIT_EXPECT_EQ(test, fi_connect(s->ep, &p->addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
+	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	ct_expect_event(test, s->eq, FI_CONNECTED);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	WRITE_ONCE(*range, old);
+	sock_release(sock);
+	ct_pair_close(p);
+}
+
 /* Reads the peer lets us have, and those it wants, whichever are fewer */
 static void cm_depths(struct kunit *test)
 {
@@ -1057,6 +1103,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE_PARAM(cm_late_answer, vc_late_gen_params),
 	KUNIT_CASE(cm_backlog),
 	KUNIT_CASE(cm_port_taken),
+	KUNIT_CASE(cm_port_reserved),
 	KUNIT_CASE(cm_depths),
 	KUNIT_CASE(cm_lost_end),
 	KUNIT_CASE(cm_early_message),
