@@ -17,7 +17,7 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 SOURCES := Kbuild include kofi providers clients samples tests/kunit tests/bench tests/rdma \
-	   tests/rping tests/atomic tests/mesh tests/rma tests/guide tests/docs/examples.py \
+	   tests/rping tests/atomic tests/mesh tests/rma tests/tls tests/guide tests/docs/examples.py \
 	   README.md Documentation/*.rst Documentation/guide/*.rst
 
 # What an external build leaves in its folder, kept when a copy is updated.

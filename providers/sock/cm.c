@@ -5,8 +5,8 @@
  * Active side
  *
  * fi_connect() starts TCP and returns; the socket's callbacks queue the
- * connection's work item, which sends the request and reads the answer. One
- * timer, the connection's watch, bounds all of it.
+ * connection's work item, which sends the request and reads the answer. With TLS its
+ * handshake comes first. One timer, the connection's watch, bounds all of it.
  *
  * Passive side
  *
@@ -22,6 +22,7 @@
 
 #include "sock.h"
 #include "sock_trace.h"
+#include "tls.h"
 
 /* --------------------------------------------------------------- messages */
 
@@ -45,7 +46,19 @@ static int ksk_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
 		cm->len += want;
 		used += want;
 	}
+	/* the rest belongs to frames */
+	if (used < len)
+		desc->count = 0;
 	return used;
+}
+
+/* Test whether a CM message is complete. Returns 1, 0 for more to come, or -EPROTO. */
+static int ksk_cm_complete(const struct ksk_cm *cm)
+{
+	unsigned int want;
+	int err = ksk_cm_want(cm, &want);
+
+	return err ? : !want;
 }
 
 /*
@@ -56,17 +69,12 @@ static int ksk_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
 int ksk_cm_read(struct sock *sk, struct ksk_cm *cm)
 {
 	read_descriptor_t desc = { .arg.data = cm, .count = 1 };
-	unsigned int want;
 	int err;
 
 	tcp_read_sock(sk, &desc, ksk_cm_actor);
-	if (desc.error)
-		return desc.error;
-	err = ksk_cm_want(cm, &want);
+	err = desc.error ? : ksk_cm_complete(cm);
 	if (err)
 		return err;
-	if (!want)
-		return 1;
 	if (sk->sk_err)
 		return -sk->sk_err;
 	if ((sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE)
@@ -74,8 +82,23 @@ int ksk_cm_read(struct sock *sk, struct ksk_cm *cm)
 	return -EAGAIN;
 }
 
+/* The same with TLS */
+int ksk_cm_read_tls(struct ksk_tls *t, struct socket *sock, struct ksk_cm *cm)
+{
+	read_descriptor_t desc = { .arg.data = cm };
+	int err, broken;
+
+	broken = ksk_tls_read(t, sock, &desc, ksk_cm_actor);
+	err = desc.error ? : ksk_cm_complete(cm);
+	if (err)
+		return err;
+	if (broken)
+		return broken;
+	return t->closed ? -ECONNRESET : -EAGAIN;
+}
+
 /* Send a CM message, or the rest of it. Locked. Returns 0 when it is sent. */
-int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
+int ksk_cm_send(struct socket *sock, struct ksk_cm *cm, bool tls)
 {
 	while (cm->off < cm->len) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
@@ -86,7 +109,8 @@ int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
 		int n;
 
 		iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &kv, 1, kv.iov_len);
-		n = ksk_sendmsg_shared(sk, &msg, kv.iov_len);
+		n = tls ? ksk_tls_sendmsg(sock, &msg) :
+			  ksk_sendmsg_shared(sock->sk, &msg, kv.iov_len);
 		if (n <= 0)
 			return n ? : -EPIPE;
 		cm->off += n;
@@ -114,13 +138,70 @@ void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
 	ksk_conn_abort(c, err);
 }
 
+/* Send the request. */
+static void ksk_cm_ask(struct ksk_conn *c)
+{
+	int err = ksk_cm_send(c->sock, c->cm, c->tls);
+
+	if (err == -EAGAIN) {
+		/* out of memory; the buffer of a new socket is empty */
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
+		return;
+	}
+	if (err) {
+		ksk_cm_fail(c, -err, -err, NULL, 0);
+		return;
+	}
+	ksk_cm_step(&c->ep->base.obj, "requested", 0);
+	WRITE_ONCE(c->phase, KSK_CONN_REQUESTING);
+	c->cm->len = 0;
+}
+
+/*
+ * Have the handshake of TLS begin. The retry timer repeats it if there are too many of
+ * them; callbacks are not needed then.
+ */
+static void ksk_cm_secure(struct ksk_conn *c)
+{
+	int err;
+
+	ksk_conn_detach(c);
+	WRITE_ONCE(c->phase, KSK_CONN_SECURING);
+	err = ksk_tls_hello(c->tls, c->sock);
+	if (!err) {
+		ksk_cm_step(&c->ep->base.obj, "hello", 0);
+	} else if (err == -EAGAIN) {
+		WRITE_ONCE(c->phase, KSK_CONN_CONNECTING);
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(KSK_TLS_RETRY));
+	} else {
+		ksk_cm_fail(c, EACCES, -err, NULL, 0);
+	}
+}
+
+/* The handshake of TLS may be over: send the request. */
+static void ksk_cm_secured(struct ksk_conn *c)
+{
+	int err = ksk_tls_result(c->tls, c->sock);
+
+	if (err == -EINPROGRESS)
+		return;
+	if (err) {
+		ksk_cm_fail(c, EACCES, -err, NULL, 0);
+		return;
+	}
+	ksk_cm_step(&c->ep->base.obj, "secured", 0);
+	if (c->sock->sk->sk_user_data != c)
+		ksk_conn_attach(c, c->sock, KSK_CONN_SECURING);
+	ksk_cm_ask(c);
+}
+
 /* TCP has connected: send the request. */
 static void ksk_cm_tcp_connected(struct ksk_conn *c)
 {
 	struct sock *sk = c->sock->sk;
 	int err;
 
-	switch (sk->sk_state) {
+	switch (inet_sk_state_load(sk)) {
 	case TCP_SYN_SENT:
 	case TCP_SYN_RECV:
 		return;
@@ -135,19 +216,10 @@ static void ksk_cm_tcp_connected(struct ksk_conn *c)
 	/* another connection has replaced this one, which is about to terminate */
 	if (c->ops->request && !c->ops->request(c))
 		return;
-	err = ksk_cm_send(sk, c->cm);
-	if (err == -EAGAIN) {
-		/* out of memory; the buffer of a new socket is empty */
-		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
-		return;
-	}
-	if (err) {
-		ksk_cm_fail(c, -err, -err, NULL, 0);
-		return;
-	}
-	ksk_cm_step(&c->ep->base.obj, "requested", 0);
-	c->phase = KSK_CONN_REQUESTING;
-	c->cm->len = 0;
+	if (c->tls)
+		ksk_cm_secure(c);
+	else
+		ksk_cm_ask(c);
 }
 
 /* The request is out: read the answer. */
@@ -157,7 +229,8 @@ static void ksk_cm_answered(struct ksk_conn *c)
 	const void *data = cm->buf + sizeof(cm->hdr);
 	int err;
 
-	err = ksk_cm_read(c->sock->sk, cm);
+	err = c->tls ? ksk_cm_read_tls(c->tls, c->sock, cm) :
+		       ksk_cm_read(c->sock->sk, cm);
 	if (err == -EAGAIN)
 		return;
 	if (err == -EPROTO || (err == 1 && cm->hdr.type == KSK_CM_REQUEST)) {
@@ -190,6 +263,8 @@ void ksk_cm_work(struct ksk_conn *c)
 {
 	if (c->phase == KSK_CONN_CONNECTING)
 		ksk_cm_tcp_connected(c);
+	if (c->phase == KSK_CONN_SECURING && !READ_ONCE(c->dead))
+		ksk_cm_secured(c);
 	if (c->phase == KSK_CONN_REQUESTING && !READ_ONCE(c->dead))
 		ksk_cm_answered(c);
 }
@@ -215,6 +290,9 @@ static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
 
 	err = ksk_socket_create(ep->base.domain->fabric->net, family,
 				SOCK_STREAM, READ_ONCE(ep->domain->ifindex), sock);
+	if (err)
+		return err;
+	err = ep->tls.mode ? ksk_tls_file(*sock) : 0;
 	if (err)
 		return err;
 	ksk_socket_tune(*sock, &ep->tun, ep->base.info);
@@ -273,10 +351,26 @@ int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 	 * No route and the like, known at once. The callbacks may have been
 	 * quicker and told the owner already.
 	 */
-	lock_sock(sock->sk);
+	ksk_conn_lock(c);
 	if (!READ_ONCE(c->dead) && c->phase == KSK_CONN_CONNECTING)
 		ksk_cm_fail(c, -err, -err, NULL, 0);
-	release_sock(sock->sk);
+	ksk_conn_unlock(c);
+	return 0;
+}
+
+/* Prepare TLS for a connection that is about to be made. */
+static int ksk_cm_tls(struct ksk_ep *ep)
+{
+	struct ksk_tls *t;
+
+	if (!ep->tls.mode)
+		return ep->base.info->caps & KOFI_TLS ? -ENOKEY : 0;
+	if (ep->conn->tls)
+		return 0;	/* an attempt that has failed at once */
+	t = ksk_tls_new(&ep->tls, false);
+	if (!t)
+		return -ENOMEM;
+	ksk_msg_secure(ep, t);
 	return 0;
 }
 
@@ -300,7 +394,8 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 	mutex_lock(&c->mutex);
 	noio = ksk_memalloc_save(&ep->tun);
 	if (!c->sock)
-		err = ksk_cm_start(c, &to, &ep->src, KSK_EXT_ALL, param,
+		err = ksk_cm_tls(ep) ? :
+		      ksk_cm_start(c, &to, &ep->src, KSK_EXT_ALL, param,
 				   paramlen);
 	ksk_memalloc_restore(noio);
 	mutex_unlock(&c->mutex);
@@ -314,6 +409,7 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 			 size_t paramlen)
 {
 	struct ksk_ep *ep = ksk_ep(fid);
+	struct ksk_conn *c = ep->conn;
 	unsigned int noio;
 	struct ksk_cm cm;
 	struct sock *sk;
@@ -321,37 +417,44 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 
 	if (paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
-	mutex_lock(&ep->conn->mutex);
+	mutex_lock(&c->mutex);
 	noio = ksk_memalloc_save(&ep->tun);
 	err = -FI_EOPBADSTATE;
-	if (!ep->conn->sock)
+	if (!c->sock)
+		goto unlock;
+	/* the request may be of another listener than the info */
+	err = -ENOKEY;
+	if ((ep->base.info->caps & KOFI_TLS) && !c->tls)
 		goto unlock;
 
-	sk = ep->conn->sock->sk;
-	ksk_socket_tune(ep->conn->sock, &ep->tun, ep->base.info);
+	err = -FI_EOPBADSTATE;
+	sk = c->sock->sk;
+	ksk_socket_tune(c->sock, &ep->tun, ep->base.info);
 	ksk_ep_reserve(ep);
-	lock_sock(sk);
-	if (ep->conn->phase != KSK_CONN_REQUESTED)
+	ksk_conn_lock(c);
+	if (c->phase != KSK_CONN_REQUESTED)
 		goto release;
-	err = -READ_ONCE(ep->conn->dead);
+	err = -READ_ONCE(c->dead);
 	if (err)
 		goto release;
-	ksk_cm_format(&cm, KSK_CM_ACCEPT, ep->conn->ext, param, paramlen);
-	ksk_socket_gfp(sk, GFP_NOIO);
-	err = ksk_cm_send(sk, &cm);
-	ksk_socket_gfp(sk, GFP_ATOMIC);
+	ksk_cm_format(&cm, KSK_CM_ACCEPT, c->ext, param, paramlen);
+	if (!c->tls)
+		ksk_socket_gfp(sk, GFP_NOIO);
+	err = ksk_cm_send(c->sock, &cm, c->tls);
+	if (!c->tls)
+		ksk_socket_gfp(sk, GFP_ATOMIC);
 	if (err) {
 		/* half an answer cannot be taken back */
-		ksk_cm_fail(ep->conn, -err, -err, NULL, 0);
+		ksk_cm_fail(c, -err, -err, NULL, 0);
 		err = 0;
 	} else {
-		ksk_conn_established(ep->conn, NULL, 0);
+		ksk_conn_established(c, NULL, 0);
 	}
 release:
-	release_sock(sk);
+	ksk_conn_unlock(c);
 unlock:
 	ksk_memalloc_restore(noio);
-	mutex_unlock(&ep->conn->mutex);
+	mutex_unlock(&c->mutex);
 	return err;
 }
 

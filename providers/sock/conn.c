@@ -10,7 +10,8 @@
  * socket at any time.
  *
  * The socket's callbacks and the softirq item read and send. The work item and posts
- * only send. All of them run the stream with the socket locked.
+ * only send. All of them run the stream with the socket locked. With TLS only process
+ * context runs the stream, see tls.c.
  *
  * Termination
  *
@@ -36,6 +37,7 @@
 
 #include "sock.h"
 #include "sock_trace.h"
+#include "tls.h"
 
 /*
  * Cost of a full run of the softirq item. irq_poll yields to other softirqs after a
@@ -210,6 +212,23 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 
 /* ---------------------------------------------------------- the work item */
 
+/* Lock a stream with a socket in process context. */
+void ksk_conn_lock(struct ksk_conn *c)
+{
+	if (c->tls)
+		mutex_lock(&c->tls->mutex);
+	else
+		lock_sock(c->sock->sk);
+}
+
+void ksk_conn_unlock(struct ksk_conn *c)
+{
+	if (c->tls)
+		mutex_unlock(&c->tls->mutex);
+	else
+		release_sock(c->sock->sk);
+}
+
 /*
  * Complete all operations, and refuse further ones. A repeated call does nothing, unless
  * the endpoint was enabled after its connection had terminated.
@@ -250,8 +269,13 @@ static bool ksk_conn_end(struct ksk_conn *c)
 
 static void ksk_conn_disconnect(struct ksk_conn *c, bool reset)
 {
+	/* a handshake that nobody waits for would keep its place in the namespace */
+	if (c->tls)
+		ksk_tls_stop(c->tls, c->sock);
 	if (reset)
 		ksk_socket_abort(c->sock);
+	else if (c->tls)
+		ksk_tls_shutdown(c->tls, c->sock);
 	else
 		ksk_socket_shutdown(c->sock);
 }
@@ -344,15 +368,67 @@ static void ksk_conn_asked(struct ksk_conn *c)
 		tcp_ack_now(sk);
 }
 
+/* Receive and send until the time slice is over. Returns true if there is more to do. */
+static bool ksk_conn_stream_tls(struct ksk_conn *c)
+{
+	u64 end = ktime_get_ns() + KSK_CONN_SLICE;
+	bool more;
+
+	if (test_bit(KSK_CONN_RSPS, &c->flags))
+		ksk_rma_prepare(c);
+	ksk_tx_space(c);
+	ksk_stat_inc(&c->stats.tx_work);
+	do {
+		more = ksk_rx_run_tls(c);
+		more |= ksk_tx_run_tls(c, KSK_CONN_CHUNK);
+	} while (more && ktime_get_ns() < end);
+	return more;
+}
+
+/* The work item of a connection with TLS */
+static void ksk_conn_work_tls(struct ksk_conn *c)
+{
+	unsigned int noio = ksk_memalloc_save(&c->ep->tun);
+	bool more = false, end = false, reset = false;
+
+	mutex_lock(&c->tls->mutex);
+	if (c->phase == KSK_CONN_ESTABLISHED && !READ_ONCE(c->dead))
+		more = ksk_conn_stream_tls(c);
+	else if (c->phase != KSK_CONN_DEAD && !READ_ONCE(c->dead))
+		ksk_cm_work(c);
+	if (test_and_clear_bit(KSK_CONN_ASKED, &c->flags)) {
+		lock_sock(c->sock->sk);
+		ksk_conn_asked(c);
+		release_sock(c->sock->sk);
+	}
+	if (c->phase != KSK_CONN_DEAD && READ_ONCE(c->dead)) {
+		reset = ksk_conn_end(c);
+		end = true;
+	} else if (c->phase == KSK_CONN_DEAD) {
+		ksk_conn_flush(c);
+	}
+	mutex_unlock(&c->tls->mutex);
+
+	if (end)
+		ksk_conn_disconnect(c, reset);
+	else if (more)
+		ksk_conn_queue(c);
+	ksk_memalloc_restore(noio);
+}
+
 static void ksk_conn_work(struct work_struct *work)
 {
 	struct ksk_conn *c = container_of(work, struct ksk_conn, work);
-	struct socket *sock = READ_ONCE(c->sock);
+	struct socket *sock = smp_load_acquire(&c->sock);	/* pairs with ksk_conn_attach() */
 	bool more = false, end = false, reset = false, fin = false, push;
 	unsigned int noio;
 
 	if (!sock) {
 		ksk_conn_start(c);
+		return;
+	}
+	if (c->tls) {
+		ksk_conn_work_tls(c);
 		return;
 	}
 
@@ -459,11 +535,12 @@ static void ksk_conn_watch_rx(struct ksk_conn *c)
 		if (ksk_conn_waits(c))
 			ms = tun->silence_timeout;
 	} else if (rx->stalled) {
-		err = ESHUTDOWN;
+		err = ksk_tls_fin(c->tls);
 		if ((sk->sk_shutdown & RCV_SHUTDOWN) && ksk_conn_waits(c))
 			ms = tun->silence_timeout;
 	} else if ((rx->have || c->rndv.granted) &&
-		   skb_queue_empty(&sk->sk_receive_queue)) {
+		   (c->tls ? ksk_tls_idle(sk) :
+			     skb_queue_empty(&sk->sk_receive_queue))) {
 		ms = tun->frame_timeout;
 	}
 	if (!ms || c->watch.rx_bytes != c->stats.rx_bytes) {
@@ -480,6 +557,7 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 	struct sock *sk = c->sock->sk;
 	struct inet_connection_sock *icsk = inet_csk(sk);
 	u32 now = tcp_jiffies32, limit;
+	int err;
 
 	limit = ksk_conn_watch_limit(sk, c->ep->tun.silence_timeout);
 	/* peers answer out-of-window segments, such as probes, at most twice a second */
@@ -491,6 +569,12 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		 now - tcp_sk(sk)->rcv_tstamp > limit)
 		ksk_conn_abort(c, ETIMEDOUT);
 	ksk_conn_watch_rx(c);
+	err = c->tls ? ksk_tls_check(c->tls) : 0;
+	if (err)
+		ksk_conn_abort(c, -err);
+	/* if kTLS has been out of memory, its own work item reads, and does not call us */
+	if (c->tls && !c->rx.stalled && !ksk_tls_idle(sk))
+		ksk_conn_queue(c);
 	if (c->retired)
 		c->ops->closing(c);
 
@@ -512,9 +596,12 @@ static void ksk_conn_watch(struct work_struct *work)
 					  struct ksk_conn, watch.work);
 	struct sock *sk = c->sock->sk;
 
+	if (c->tls)
+		mutex_lock(&c->tls->mutex);
 	lock_sock(sk);
 	switch (c->phase) {
 	case KSK_CONN_CONNECTING:
+	case KSK_CONN_SECURING:
 	case KSK_CONN_REQUESTING:
 		ksk_conn_abort(c, ETIMEDOUT);
 		break;
@@ -525,6 +612,8 @@ static void ksk_conn_watch(struct work_struct *work)
 		break;
 	}
 	release_sock(sk);
+	if (c->tls)
+		mutex_unlock(&c->tls->mutex);
 }
 
 /**
@@ -543,7 +632,8 @@ void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 	c->phase = KSK_CONN_ESTABLISHED;
 	c->watch.base = tcp_jiffies32;
 	mod_delayed_work(c->wq, &c->watch.work, ksk_conn_watch_period(c));
-	c->zc.min = c->ep->tun.zerocopy_min;
+	/* kTLS encrypts pages where they are, and has no use for them afterwards */
+	c->zc.min = c->tls ? 0 : c->ep->tun.zerocopy_min;
 	c->ops->established(c, data, len);
 	/* read the bytes that the peer has sent behind its CM message */
 	ksk_conn_queue(c);
@@ -603,13 +693,20 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 		.error_report = sk->sk_error_report,
 	};
 	sk->sk_user_data = c;
-	sk->sk_data_ready = ksk_conn_data_ready;
-	sk->sk_write_space = ksk_conn_write_space;
-	sk->sk_state_change = ksk_conn_state_change;
-	sk->sk_error_report = ksk_conn_error_report;
+	if (c->tls) {
+		/* nothing schedules it without a socket */
+		c->poll.poll = ksk_tls_poll;
+		ksk_tls_attach(c, sk);
+	} else {
+		sk->sk_data_ready = ksk_conn_data_ready;
+		sk->sk_write_space = ksk_conn_write_space;
+		sk->sk_state_change = ksk_conn_state_change;
+		sk->sk_error_report = ksk_conn_error_report;
+	}
 	write_unlock_bh(&sk->sk_callback_lock);
 	c->phase = phase;
-	WRITE_ONCE(c->sock, sock);
+	/* a stream must never be taken for one without TLS: @tls before @sock */
+	smp_store_release(&c->sock, sock);	/* pairs with ksk_conn_work() */
 	if (READ_ONCE(c->dead))
 		ksk_conn_queue(c);
 	release_sock(sk);
@@ -627,7 +724,9 @@ static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)
 
 	/* copy from here on: pages in TCP's queue would turn the close into a reset */
 	c->zc.min = 0;
-	while (how != KSK_DOWN_ABORT && ksk_tx_run(c, KSK_CONN_CHUNK) &&
+	while (how != KSK_DOWN_ABORT &&
+	       (c->tls ? ksk_tx_run_tls(c, KSK_CONN_CHUNK) :
+			 ksk_tx_run(c, KSK_CONN_CHUNK)) &&
 	       c->stats.tx_bytes - sent < sk->sk_sndbuf)
 		;
 	cmpxchg(&c->dead, 0, ECANCELED);
@@ -665,14 +764,14 @@ int ksk_conn_down(struct ksk_conn *c, enum ksk_down how)
 		goto unlock;
 	}
 
-	lock_sock(c->sock->sk);
+	ksk_conn_lock(c);
 	if (c->phase != KSK_CONN_DEAD) {
 		reset = ksk_conn_finish(c, how);
 		end = true;
 	} else {
 		ksk_conn_flush(c);
 	}
-	release_sock(c->sock->sk);
+	ksk_conn_unlock(c);
 	if (end)
 		ksk_conn_disconnect(c, reset || how == KSK_DOWN_ABORT);
 	ksk_zc_wait(c);
@@ -682,17 +781,25 @@ unlock:
 	return ret;
 }
 
-static void ksk_conn_detach(struct ksk_conn *c)
+/**
+ * ksk_conn_detach - give a socket its original callbacks back
+ * @c: connection of the socket. While the handshake of TLS runs, the socket has them
+ *
+ * Context: process, may sleep.
+ */
+void ksk_conn_detach(struct ksk_conn *c)
 {
 	struct sock *sk = c->sock->sk;
 
 	lock_sock(sk);
 	write_lock_bh(&sk->sk_callback_lock);
-	sk->sk_data_ready = c->saved.data_ready;
-	sk->sk_write_space = c->saved.write_space;
-	sk->sk_state_change = c->saved.state_change;
-	sk->sk_error_report = c->saved.error_report;
-	sk->sk_user_data = NULL;
+	if (sk->sk_user_data == c) {
+		sk->sk_data_ready = c->saved.data_ready;
+		sk->sk_write_space = c->saved.write_space;
+		sk->sk_state_change = c->saved.state_change;
+		sk->sk_error_report = c->saved.error_report;
+		sk->sk_user_data = NULL;
+	}
 	write_unlock_bh(&sk->sk_callback_lock);
 	release_sock(sk);
 }
@@ -723,6 +830,8 @@ void ksk_conn_close(struct ksk_conn *c)
 {
 	if (c->sock)
 		ksk_conn_detach(c);
+	if (c->sock && c->tls)
+		ksk_tls_stop(c->tls, c->sock);
 	timer_shutdown_sync(&c->retry);
 	cancel_delayed_work_sync(&c->watch.work);
 	irq_poll_disable(&c->poll);
@@ -740,6 +849,7 @@ void ksk_conn_exit(struct ksk_conn *c)
 {
 	timer_shutdown_sync(&c->retry);
 	ksk_rma_exit(c);
+	ksk_tls_free(c->tls);
 	kfree(c->cm);
 	mutex_destroy(&c->mutex);
 }

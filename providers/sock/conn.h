@@ -23,6 +23,7 @@ struct ksk_cm;
 struct ksk_conn;
 struct ksk_ep;
 struct ksk_rndv;
+struct ksk_tls;
 struct ksk_unexpected;
 struct sock;
 struct socket;
@@ -225,10 +226,11 @@ struct ksk_rx {
 
 /* ---------------------------------------------------------------- connection */
 
-/* Phase of a connection; changes with its socket locked */
+/* Phase of a connection; changes with its stream locked */
 enum ksk_conn_phase {
 	KSK_CONN_UNUSED,	/* no socket */
 	KSK_CONN_CONNECTING,	/* TCP connects */
+	KSK_CONN_SECURING,	/* the handshake of TLS runs, and others use the socket */
 	KSK_CONN_REQUESTING,	/* request sent, no answer yet */
 	KSK_CONN_REQUESTED,	/* request received, not accepted yet */
 	KSK_CONN_ESTABLISHED,
@@ -505,6 +507,7 @@ struct ksk_rsps {
  * @saved: original callbacks of the socket
  * @watch: supervision of the peer
  * @cm: request being sent or answer being received, NULL afterwards
+ * @tls: TLS of the connection, NULL without; set before @sock, with @mutex held
  * @posts: operations posted without the socket's lock
  * @tx: transmits of the stream
  * @retired: no frame may begin, as one of the two directions is closed. Written with the
@@ -540,6 +543,7 @@ struct ksk_conn {
 	struct ksk_cbs		saved;
 	struct ksk_watch	watch;
 	struct ksk_cm		*cm;
+	struct ksk_tls		*tls;
 
 	/* posts and the sender */
 	struct ksk_posts	posts ____cacheline_aligned_in_smp;

@@ -6,6 +6,7 @@
 
 #include "rdm.h"
 #include "sock_trace.h"
+#include "tls.h"
 
 /**
  * struct ksk_msg - a connected endpoint
@@ -94,7 +95,10 @@ static int ksk_msg_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 
 	mutex_lock(&c->mutex);
 	mutex_lock(&ksk_dom_mutex);
-	if (READ_ONCE(ep->base.state) <= KOFI_EP_ENABLED)
+	if ((ep->tls.mode || c->tls) && var->name == (int)KOFI_VAL_RECLAIM_SAFE &&
+	    *(const unsigned int *)var->val)
+		err = -EOPNOTSUPP;
+	else if (READ_ONCE(ep->base.state) <= KOFI_EP_ENABLED)
 		err = ksk_tunables_set(&ep->tun, var->name, var->val);
 	if (!err && !READ_ONCE(c->dead))
 		c->wq = ksk_wq_for(&ep->tun);
@@ -130,12 +134,52 @@ int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 	return ksk_ep_set_val(ep, var);
 }
 
+/*
+ * The reserves would not help a connection with TLS: others allocate for it, and a
+ * handshake needs a process.
+ */
+static int ksk_msg_set_tls(struct ksk_ep *ep, const void *val, size_t len)
+{
+	struct kofi_tls tls;
+	int err = ksk_tls_option(&tls, val, len, false);
+
+	if (err)
+		return err;
+	mutex_lock(&ep->conn->mutex);
+	if (ep->conn->sock || ep->conn->tls)
+		err = -FI_EOPBADSTATE;
+	else if (tls.mode && ep->tun.reclaim_safe)
+		err = -EOPNOTSUPP;
+	else
+		ep->tls = tls;
+	mutex_unlock(&ep->conn->mutex);
+	return err;
+}
+
+static int ksk_msg_get_tls(struct ksk_ep *ep, int name, void *val, size_t *len)
+{
+	int err;
+
+	mutex_lock(&ep->conn->mutex);
+	if (name == KOFI_OPT_TLS)
+		err = ksk_tls_get(&ep->tls, val, len);
+	else
+		err = ksk_tls_peer(ep->conn->tls, val, len);
+	mutex_unlock(&ep->conn->mutex);
+	return err;
+}
+
 static int ksk_ep_getopt(fid_t fid, int level, int name, void *val,
 			 size_t *len)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 
 	switch (name) {
+	case KOFI_OPT_TLS:
+	case KOFI_OPT_TLS_PEER:
+		if (!ep->conn)
+			return -FI_ENOPROTOOPT;
+		return ksk_msg_get_tls(ep, name, val, len);
 	case FI_OPT_CM_DATA_SIZE:
 		if (ep->base.info->ep_attr->type != FI_EP_MSG)
 			return -FI_ENOPROTOOPT;
@@ -157,6 +201,10 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 	int err;
 
 	switch (name) {
+	case KOFI_OPT_TLS:
+		if (!ep->conn)
+			return -FI_ENOPROTOOPT;
+		return ksk_msg_set_tls(ep, val, len);
 	case FI_OPT_TX_SIZE:
 	case FI_OPT_RX_SIZE:
 		limit = KSK_TX_RX_MAX;
@@ -382,7 +430,7 @@ static void ksk_msg_ended(struct ksk_conn *c)
 static void ksk_msg_closed(struct ksk_conn *c)
 {
 	if (c->rx.stalled)
-		ksk_conn_abort(c, ESHUTDOWN);
+		ksk_conn_abort(c, ksk_tls_fin(c->tls));
 }
 
 static const struct ksk_conn_ops ksk_msg_conn_ops = {
@@ -429,7 +477,43 @@ unlock:
 
 static void ksk_msg_send_deferred(struct fid_ep *fid)
 {
-	ksk_tx_send_deferred(ksk_ep(fid)->conn);
+	struct ksk_conn *c = ksk_ep(fid)->direct;
+
+	/* with TLS nothing is deferred */
+	if (c)
+		ksk_tx_send_deferred(c);
+}
+
+/* With TLS a post leaves its operation to the work item. */
+static int ksk_msg_add(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op)
+{
+	return ksk_tx_leave(ep->conn, op, false);
+}
+
+static const struct ksk_ep_type ksk_msg_tls_type = {
+	.add		= ksk_msg_add,
+};
+
+static void ksk_msg_wake(void *arg)
+{
+	ksk_conn_queue(arg);
+}
+
+/**
+ * ksk_msg_secure - give the connection of an endpoint TLS
+ * @ep: an endpoint that is not connected
+ * @t: TLS of the connection; the connection frees it
+ *
+ * Context: process; the connection's mutex held.
+ */
+void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t)
+{
+	t->wake = ksk_msg_wake;
+	t->arg = ep->conn;
+	ep->tls = t->opts;
+	ep->type = &ksk_msg_tls_type;
+	ep->direct = NULL;
+	ep->conn->tls = t;
 }
 
 static const struct kofi_ep_ops ksk_msg_ops = {
@@ -452,6 +536,7 @@ static const struct kofi_ep_ops ksk_msg_ops = {
 static int ksk_msg_adopt(struct ksk_msg *msg, fid_t handle)
 {
 	struct ksk_conn *c = &msg->conn;
+	struct ksk_tls *t;
 	struct socket *sock;
 	int err;
 
@@ -459,8 +544,10 @@ static int ksk_msg_adopt(struct ksk_msg *msg, fid_t handle)
 			   &msg->req);
 	if (err)
 		return err;
-	sock = ksk_req_adopt(msg->req, &c->be, &c->ext);
+	sock = ksk_req_adopt(msg->req, &c->be, &c->ext, &t);
 	mutex_lock(&c->mutex);
+	if (t)
+		ksk_msg_secure(&msg->ep, t);
 	ksk_conn_attach(c, sock, KSK_CONN_REQUESTED);
 	mutex_unlock(&c->mutex);
 	return 0;
@@ -478,6 +565,7 @@ int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
 	if (!msg)
 		return -ENOMEM;
 	msg->ep.conn = &msg->conn;
+	msg->ep.direct = &msg->conn;
 	ksk_conn_init(&msg->conn, &msg->ep, &ksk_msg_conn_ops);
 	err = ksk_ep_init(&msg->ep, domain, info, &ksk_msg_ops, context);
 	if (err)

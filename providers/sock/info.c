@@ -18,6 +18,7 @@
 #include <net/l3mdev.h>
 
 #include "sock.h"
+#include "tls.h"
 
 #define KSK_IOV_LIMIT		16	/* segments without a hint */
 #define KSK_IOV_MAX		256	/* most segments that a hint can ask for */
@@ -167,6 +168,8 @@ int ksk_info_check_srx(const struct fi_rx_attr *attr)
 static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 {
 	info->caps = KSK_TX_CAPS | KSK_RX_CAPS | KSK_DOM_CAPS;
+	if (type == FI_EP_MSG && ksk_tls_supported())
+		info->caps |= KOFI_TLS;
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= KSK_TX_CAPS,
@@ -244,12 +247,13 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 
 /*
  * Capabilities that are granted only on request: they give the peer named by a receive a
- * meaning, or with many peers require a lookup for each message.
+ * meaning, with many peers require a lookup for each message, or require a key.
  */
 static u64 ksk_info_optional(const struct fi_info *hints,
 			     enum fi_ep_type type)
 {
-	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_TAGGED_MULTI_RECV;
+	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_TAGGED_MULTI_RECV |
+		   KOFI_TLS;
 
 	if (type == FI_EP_MSG)
 		return (caps & ~hints->caps) | FI_NAMED_RX_CTX |

@@ -5,7 +5,8 @@
  * Path of a request
  *
  * The listener's work item accepts connections and makes a struct ksk_req for each. The
- * request's own work item reads the request, under a time limit, and hands it to the
+ * request's own work item has the handshake of TLS done, if the listener requires it. It
+ * reads the request, under a time limit, and hands it to the
  * listener's owner. The owner takes the socket over, or answers with a reject. Until then
  * the connection waits.
  *
@@ -29,6 +30,7 @@
 
 #include "listener.h"
 #include "sock.h"
+#include "tls.h"
 
 #define KSK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define KSK_ACCEPT_RUN	64	/* connections accepted in a row */
@@ -68,6 +70,27 @@ static void ksk_req_attach(struct ksk_req *req)
 	release_sock(sk);
 }
 
+/* The same with TLS, behind the handshake. kTLS keeps its callback for free space. */
+static void ksk_req_attach_tls(struct ksk_req *req)
+{
+	struct sock *sk = req->sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	req->tls->saved = (struct ksk_cbs) {
+		.data_ready = sk->sk_data_ready,
+		.write_space = sk->sk_write_space,
+		.state_change = sk->sk_state_change,
+		.error_report = sk->sk_error_report,
+	};
+	sk->sk_user_data = req;
+	sk->sk_data_ready = ksk_req_event_cb;
+	sk->sk_state_change = ksk_req_event_cb;
+	sk->sk_error_report = ksk_req_event_cb;
+	write_unlock_bh(&sk->sk_callback_lock);
+	release_sock(sk);
+}
+
 /* The callbacks of a fresh socket; @cbs are its listener's own. */
 static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 {
@@ -78,6 +101,19 @@ static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 	sk->sk_state_change = cbs->state_change;
 	sk->sk_error_report = cbs->error_report;
 	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* The same of the request's socket, which has them already while a handshake runs */
+static void ksk_req_restore(struct ksk_req *req)
+{
+	struct sock *sk = req->sock->sk;
+
+	lock_sock(sk);
+	if (!req->tls)
+		ksk_req_detach(sk, &req->listener->saved);
+	else if (sk->sk_user_data == req)
+		ksk_req_detach(sk, &req->tls->saved);
+	release_sock(sk);
 }
 
 /* Count and report a peer that sent no valid request. */
@@ -133,6 +169,7 @@ static void ksk_req_unlink(struct ksk_req *req)
  */
 void ksk_req_free(struct ksk_req *req)
 {
+	ksk_tls_free(req->tls);
 	if (req->sock) {
 		ksk_socket_abort(req->sock);
 		ksk_socket_release(req->sock);
@@ -175,11 +212,65 @@ unlock:
 	return stays;
 }
 
+static void ksk_req_wake(void *arg)
+{
+	struct ksk_req *req = arg;
+
+	mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
+}
+
+/*
+ * Have the handshake of TLS done. Returns 0 after it, -EAGAIN while it runs or before it
+ * begins, and -EACCES.
+ */
+static int ksk_req_secure(struct ksk_req *req)
+{
+	struct ksk_tls *t = req->tls;
+	int err;
+
+	if (t->key)
+		return 0;
+	err = t->asked ? ksk_tls_result(t, req->sock) : ksk_tls_hello(t, req->sock);
+	if (!err && t->key) {
+		ksk_req_attach_tls(req);
+		return 0;
+	}
+	if (!err || err == -EINPROGRESS || err == -EAGAIN)
+		return -EAGAIN;
+	ksk_cm_step(req->listener->obj, "refused", err);
+	return -EACCES;
+}
+
+/* Read the request. As ksk_cm_read(). */
+static int ksk_req_read(struct ksk_req *req)
+{
+	struct sock *sk = req->sock->sk;
+	int err;
+
+	if (req->tls)
+		return ksk_req_secure(req) ? :
+		       ksk_cm_read_tls(req->tls, req->sock, &req->cm);
+	lock_sock(sk);
+	err = ksk_cm_read(sk, &req->cm);
+	release_sock(sk);
+	return err;
+}
+
+/* Time until the work item runs again, in jiffies */
+static long ksk_req_delay(const struct ksk_req *req)
+{
+	long left = max_t(long, READ_ONCE(req->deadline) - jiffies, 1);
+
+	/* too many handshakes at the same time */
+	if (req->tls && !req->tls->asked)
+		left = min_t(long, left, msecs_to_jiffies(KSK_TLS_RETRY));
+	return left;
+}
+
 static void ksk_req_work(struct work_struct *work)
 {
 	struct ksk_req *req = container_of(to_delayed_work(work),
 					   struct ksk_req, work);
-	struct sock *sk = req->sock->sk;
 	unsigned int noio;
 	bool own = false;
 	int err;
@@ -189,22 +280,17 @@ static void ksk_req_work(struct work_struct *work)
 		return;
 
 	noio = ksk_memalloc_save(&req->listener->tun);
-	lock_sock(sk);
-	err = ksk_cm_read(sk, &req->cm);
+	err = ksk_req_read(req);
 	if (err == 1 && req->cm.hdr.type != KSK_CM_REQUEST)
 		err = -EPROTO;
 	if (err == -EAGAIN && time_after_eq(jiffies, READ_ONCE(req->deadline)))
 		err = -ETIMEDOUT;
-	if (err != -EAGAIN)
-		ksk_req_detach(sk, &req->listener->saved);
-	release_sock(sk);
-
 	if (err == -EAGAIN) {
 		queue_delayed_work(ksk_wq_for(&req->listener->tun), &req->work,
-				   max_t(long, READ_ONCE(req->deadline) -
-					 jiffies, 1));
+				   ksk_req_delay(req));
 		goto out;
 	}
+	ksk_req_restore(req);
 	if (err == 1 && ksk_req_deliver(req))
 		goto out;
 
@@ -217,11 +303,15 @@ static void ksk_req_work(struct work_struct *work)
 			req->listener->evicted++;
 		else if (err == -ETIMEDOUT)
 			req->listener->timeouts++;
+		else if (err == -EACCES)
+			req->listener->unauthenticated++;
 		ksk_req_unlink(req);
 		own = true;
 	}
 	mutex_unlock(&ksk_req_mutex);
 	if (own) {
+		if (req->tls)
+			ksk_tls_stop(req->tls, req->sock);
 		/* it cannot be queued again, but may be queued now */
 		cancel_delayed_work(&req->work);
 		ksk_req_free(req);
@@ -235,6 +325,20 @@ static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
 	struct ksk_req *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
 	ksk_socket_accepted(sock);
+	if (l->tls.mode && ksk_tls_file(sock)) {
+		kfree(req);
+		return;
+	}
+	if (req && l->tls.mode) {
+		req->tls = ksk_tls_new(&l->tls, true);
+		if (!req->tls) {
+			kfree(req);
+			req = NULL;
+		} else {
+			req->tls->wake = ksk_req_wake;
+			req->tls->arg = req;
+		}
+	}
 	if (!req) {
 		ksk_socket_abort(sock);
 		ksk_socket_release(sock);
@@ -251,7 +355,16 @@ static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
 	l->accepted++;
 	l->pending++;
 	mutex_unlock(&ksk_req_mutex);
-	ksk_req_attach(req);
+	if (!req->tls) {
+		ksk_req_attach(req);
+		return;
+	}
+	/* inherited from the listener */
+	lock_sock(sock->sk);
+	ksk_req_detach(sock->sk, &l->saved);
+	/* as in ksk_req_attach() */
+	mod_delayed_work(ksk_wq_for(&l->tun), &req->work, 0);
+	release_sock(sock->sk);
 }
 
 /* Find a request by its handle, which need not be one. */
@@ -342,14 +455,21 @@ int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
 	int err;
 
 	ksk_cm_format(&req->cm, type, ext, data, len);
-	lock_sock(sk);
-	ksk_socket_gfp(sk, GFP_NOIO);
-	err = ksk_cm_send(sk, &req->cm);
-	ksk_socket_gfp(sk, GFP_ATOMIC);
-	release_sock(sk);
+	if (req->tls) {
+		err = ksk_cm_send(req->sock, &req->cm, true);
+	} else {
+		lock_sock(sk);
+		ksk_socket_gfp(sk, GFP_NOIO);
+		err = ksk_cm_send(req->sock, &req->cm, false);
+		ksk_socket_gfp(sk, GFP_ATOMIC);
+		release_sock(sk);
+	}
 	if (!err && type == KSK_CM_REJECT) {
 		/* a reset would overtake the answer */
-		ksk_socket_shutdown(req->sock);
+		if (req->tls)
+			ksk_tls_shutdown(req->tls, req->sock);
+		else
+			ksk_socket_shutdown(req->sock);
 		ksk_socket_release(req->sock);
 		req->sock = NULL;
 	}
@@ -361,16 +481,19 @@ int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
  * @req: owned by the caller
  * @big_endian: set to the connection's byte order
  * @ext: set to KSK_EXT_* both sides know
+ * @tls: set to the TLS of the connection, which is the caller's, too; NULL without
  *
  * Return: the socket, the caller's now.
  */
 struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
-			     u32 *ext)
+			     u32 *ext, struct ksk_tls **tls)
 {
 	struct socket *sock = req->sock;
 
 	*big_endian = ksk_cm_big_endian(&req->cm);
 	*ext = ksk_cm_ext(&req->cm);
+	*tls = req->tls;
+	req->tls = NULL;
 	req->sock = NULL;
 	return sock;
 }
@@ -548,10 +671,18 @@ void ksk_listener_stop(struct ksk_listener *l)
 	cancel_delayed_work_sync(&l->work);
 
 	while ((req = ksk_listener_unlink(l))) {
-		lock_sock(req->sock->sk);
-		ksk_req_detach(req->sock->sk, &l->saved);
-		release_sock(req->sock->sk);
+		ksk_req_restore(req);
 		cancel_delayed_work_sync(&req->work);
+		if (req->tls) {
+			/*
+			 * The agent may have queued the work item again, and that may set
+			 * callbacks, which may queue it.
+			 */
+			ksk_tls_stop(req->tls, req->sock);
+			cancel_delayed_work_sync(&req->work);
+			ksk_req_restore(req);
+			cancel_delayed_work_sync(&req->work);
+		}
 		ksk_req_free(req);
 	}
 	mutex_lock(&ksk_req_mutex);

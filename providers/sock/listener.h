@@ -25,6 +25,7 @@ enum ksk_req_state {
  * @sock: the connection
  * @cm: the request message
  * @work: work item that reads @cm, and the timer of the request
+ * @tls: TLS of the connection, NULL without, or after the connection has been adopted
  * @deadline: time by which @cm must be complete, in jiffies. Brought forward under
  *	ksk_req_mutex by the eviction, which then schedules @work; @work reads it without
  */
@@ -36,6 +37,7 @@ struct ksk_req {
 	struct socket		*sock;
 	struct ksk_cm		cm;
 	struct delayed_work	work;
+	struct ksk_tls		*tls;
 	unsigned long		deadline;
 };
 
@@ -62,6 +64,7 @@ struct ksk_listener_ops {
  * @src: address to listen on
  * @ifindex: device in the VRF of which to listen, or 0
  * @tun: options; accepted sockets inherit the options of the socket
+ * @tls: KOFI_OPT_TLS of the connections
  * @backlog: most requests that are delivered and not taken
  * @sock: the socket, or NULL before the start
  * @saved: original callbacks of @sock
@@ -77,6 +80,7 @@ struct ksk_listener_ops {
  * @timeouts: statistics: connections closed because no request came in time
  * @violations: statistics: connections closed because of an invalid request
  * @lost: statistics: connections closed for lack of room to announce them
+ * @unauthenticated: statistics: connections closed because the handshake of TLS failed
  */
 struct ksk_listener {
 	const struct ksk_listener_ops *ops;
@@ -86,6 +90,7 @@ struct ksk_listener {
 	union kofi_ip		src;
 	int			ifindex;
 	struct ksk_tunables	tun;
+	struct kofi_tls		tls;
 	int			backlog;
 	struct socket		*sock;
 	struct ksk_cbs		saved;
@@ -100,6 +105,7 @@ struct ksk_listener {
 	unsigned long		timeouts;
 	unsigned long		violations;
 	unsigned long		lost;
+	unsigned long		unauthenticated;
 };
 
 void ksk_listener_init(struct ksk_listener *l);
@@ -114,6 +120,6 @@ struct ksk_req *ksk_req_next(struct ksk_listener *l);
 int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
 		   size_t len);
 struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
-			     u32 *ext);
+			     u32 *ext, struct ksk_tls **tls);
 
 #endif /* _KOFI_SOCK_LISTENER_H */

@@ -12,6 +12,7 @@
 
 #include "listener.h"
 #include "sock.h"
+#include "tls.h"
 
 /**
  * struct ksk_pep - passive endpoint
@@ -180,6 +181,8 @@ static int ksk_pep_listen(struct fid_pep *fid)
 		err = -FI_EOPBADSTATE;
 	else if (!pep->base.eq)
 		err = -FI_ENOEQ;
+	else if ((pep->base.info->caps & KOFI_TLS) && !pep->listener.tls.mode)
+		err = -ENOKEY;
 	else
 		err = ksk_pep_ifindex(pep, &pep->listener.ifindex) ?:
 		      ksk_listener_start(&pep->listener);
@@ -254,9 +257,15 @@ static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 			  size_t *len)
 {
 	struct ksk_pep *pep = ksk_pep(fid);
-	int *buffer = ksk_pep_buffer(pep, name);
+	int *buffer = ksk_pep_buffer(pep, name), err;
 	size_t bytes = KSK_CM_DATA_MAX;
 
+	if (name == KOFI_OPT_TLS) {
+		mutex_lock(&pep->base.lock);
+		err = ksk_tls_get(&pep->listener.tls, val, len);
+		mutex_unlock(&pep->base.lock);
+		return err;
+	}
 	if (!buffer && name != FI_OPT_CM_DATA_SIZE)
 		return -FI_ENOPROTOOPT;
 	if (buffer) {
@@ -267,6 +276,22 @@ static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 	return kofi_opt_get_size(bytes, val, len);
 }
 
+static int ksk_pep_set_tls(struct ksk_pep *pep, const void *val, size_t len)
+{
+	struct kofi_tls tls;
+	int err = ksk_tls_option(&tls, val, len, true);
+
+	if (err)
+		return err;
+	mutex_lock(&pep->base.lock);
+	if (pep->listener.sock)
+		err = -FI_EOPBADSTATE;
+	else
+		pep->listener.tls = tls;
+	mutex_unlock(&pep->base.lock);
+	return err;
+}
+
 static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 			  size_t len)
 {
@@ -275,6 +300,8 @@ static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 	size_t in;
 	int err;
 
+	if (level == FI_OPT_ENDPOINT && name == KOFI_OPT_TLS)
+		return ksk_pep_set_tls(pep, val, len);
 	if (level != FI_OPT_ENDPOINT || !buffer)
 		return -FI_ENOPROTOOPT;
 	err = kofi_opt_set_size(&in, val, len);
@@ -352,6 +379,7 @@ static void ksk_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "accepted", READ_ONCE(l->accepted));
 	fn(arg, "delivered", READ_ONCE(l->delivered));
 	fn(arg, "lost", READ_ONCE(l->lost));
+	fn(arg, "unauthenticated", READ_ONCE(l->unauthenticated));
 	fn(arg, "violations", ksk_listener_stats(&pep->listener, fn, arg));
 }
 

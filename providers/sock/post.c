@@ -193,8 +193,8 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	}
 	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
-		err = ep->conn ? ksk_tx_add(ep->conn, op) :
-				 ep->type->add(ep, msg->addr, op);
+		err = ep->direct ? ksk_tx_add(ep->direct, op) :
+				   ep->type->add(ep, msg->addr, op);
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);

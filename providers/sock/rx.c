@@ -23,6 +23,7 @@
 
 #include "sock.h"
 #include "sock_trace.h"
+#include "tls.h"
 
 void ksk_rx_init(struct ksk_rx *rx)
 {
@@ -683,6 +684,23 @@ static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 	return used;
 }
 
+/*
+ * The same for kTLS, in process context. A record is a packet that is on no queue. kTLS of
+ * 6.12 loses the rest of a record, unless the actor that takes a part stops the reader.
+ */
+static int ksk_rx_actor_tls(read_descriptor_t *desc, struct sk_buff *skb,
+			    unsigned int offset, size_t len)
+{
+	int used;
+
+	/* completions expect it, as in the callbacks of sockets without TLS */
+	local_bh_disable();
+	used = ksk_rx_actor(desc, skb, offset, len);
+	local_bh_enable();
+	desc->count = used == len;
+	return used;
+}
+
 /* The peer has sent its last byte, and we have read it. */
 static bool ksk_rx_eof(struct ksk_conn *c)
 {
@@ -762,6 +780,60 @@ bool ksk_rx_run(struct ksk_conn *c)
 		return true;
 	}
 	if (ksk_rx_eof(c) && ksk_rx_last(c))
+		ksk_conn_abort(c, ESHUTDOWN);
+	return false;
+}
+
+/* Try a stalled frame again, and read. Returns 0, or an error of the stream. */
+static int ksk_rx_read_tls(struct ksk_conn *c)
+{
+	read_descriptor_t desc = { .arg.data = c };
+	struct ksk_rx *rx = &c->rx;
+	bool go_on;
+	int err;
+
+	local_bh_disable();
+	if (c->rndv.state && test_and_clear_bit(KSK_CONN_WOKEN, &c->flags))
+		ksk_rndv_woken(c);
+	go_on = !rx->stalled || ksk_rx_resume(c);
+	local_bh_enable();
+	if (!go_on)
+		return 0;
+	err = ksk_tls_read(c->tls, c->sock, &desc, ksk_rx_actor_tls);
+	if (rx->in_frame && rx->frame.op == KSK_OP_WRITE)
+		ksk_rma_pause(c);
+	return err;
+}
+
+/**
+ * ksk_rx_run_tls - read the records that have arrived on a stream with TLS
+ * @c: the connection
+ *
+ * Context: locked, process.
+ * Return: as ksk_rx_run().
+ */
+bool ksk_rx_run_tls(struct ksk_conn *c)
+{
+	struct ksk_rx *rx = &c->rx;
+	int err;
+
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead))
+		return false;
+	rx->budget = ksk_rx_budget;
+	err = ksk_rx_read_tls(c);
+	if (rx->err) {
+		ksk_conn_abort(c, rx->err);
+		return false;
+	}
+	if (err) {
+		ksk_conn_abort(c, -err);
+		return false;
+	}
+	if (rx->budget <= 0) {
+		ksk_stat_inc(&c->stats.rx_budget);
+		return true;
+	}
+	if (c->tls->closed && !rx->stalled && ksk_rx_last(c))
 		ksk_conn_abort(c, ESHUTDOWN);
 	return false;
 }

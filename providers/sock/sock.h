@@ -7,6 +7,8 @@
  *   ksk_conn.mutex	control calls of one connection
  *   ksk_dom_mutex	domains and their endpoints; the notifier of devices takes
  *			it inside the RTNL
+ *   ksk_tls.mutex	the stream of a connection with TLS, for which "locked" below
+ *			means that it is held
  *   the socket's lock	"locked" below means: owned by the caller
  *			(lock_sock), or its slock held while no context owns it
  *			(softirq and inline senders). It protects the stream.
@@ -22,6 +24,7 @@
 
 #include <linux/types.h>
 #include <linux/irq_poll.h>
+#include <linux/memremap.h>
 #include <linux/mutex.h>
 #include <linux/net.h>
 #include <linux/sched/mm.h>
@@ -193,7 +196,8 @@ void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
 		   size_t len);
 int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want);
 int ksk_cm_read(struct sock *sk, struct ksk_cm *cm);
-int ksk_cm_send(struct sock *sk, struct ksk_cm *cm);
+int ksk_cm_read_tls(struct ksk_tls *t, struct socket *sock, struct ksk_cm *cm);
+int ksk_cm_send(struct socket *sock, struct ksk_cm *cm, bool tls);
 int ksk_cm_name(struct socket *sock, const union kofi_ip *src, void *addr,
 		size_t *len);
 void ksk_cm_work(struct ksk_conn *c);
@@ -274,6 +278,7 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
+bool ksk_tx_run_tls(struct ksk_conn *c, size_t budget);
 bool ksk_tx_acked(struct ksk_conn *c);
 struct ksk_txop *ksk_tx_reading(struct ksk_conn *c);
 void ksk_tx_read_done(struct ksk_conn *c);
@@ -292,6 +297,21 @@ unsigned int ksk_tx_format_ack(void *hdr, u8 id, bool be);
 unsigned int ksk_tx_format_cts(void *hdr, u8 ctx, u8 id, bool be);
 
 /* ------------------------------------------------------------- zerocopy.c */
+
+/**
+ * ksk_zc_able - test whether others may take references to pages
+ * @bv: segment with the pages
+ * @offset: offset of the first byte from the first page of @bv
+ * @len: number of bytes
+ *
+ * Return: true if these bytes may get into a packet without a copy.
+ */
+static inline bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
+{
+	/* sendpages_ok() checks whole pages from the first one on */
+	return sendpages_ok(bv->bv_page, len + offset_in_page(offset), offset) &&
+	       !is_pci_p2pdma_page(bv->bv_page);
+}
 
 void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op);
 void ksk_zc_msg(const struct sock *sk, struct ksk_txop *op,
@@ -320,6 +340,7 @@ void ksk_rma_flush(struct ksk_conn *c);
 void ksk_rx_init(struct ksk_rx *rx);
 void ksk_rx_setup(struct ksk_conn *c);
 bool ksk_rx_run(struct ksk_conn *c);
+bool ksk_rx_run_tls(struct ksk_conn *c);
 void ksk_rx_flush(struct ksk_conn *c);
 ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
@@ -337,6 +358,9 @@ enum ksk_down {
 void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 		   const struct ksk_conn_ops *ops);
 void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase);
+void ksk_conn_detach(struct ksk_conn *c);
+void ksk_conn_lock(struct ksk_conn *c);
+void ksk_conn_unlock(struct ksk_conn *c);
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
 int ksk_conn_down(struct ksk_conn *c, enum ksk_down how);
 void ksk_conn_close(struct ksk_conn *c);
@@ -345,7 +369,7 @@ void ksk_conn_exit(struct ksk_conn *c);
 /* ------------------------------------------------------------------- ep.c */
 
 /**
- * struct ksk_ep_type - functions of an endpoint type that does not connect
+ * struct ksk_ep_type - functions of an endpoint without a connection for direct posts
  * @add: send an operation to a peer, or leave it to another context; any context.
  *	Returns 0, and the operation may have completed; or an error, and the caller
  *	owns the operation
@@ -368,12 +392,14 @@ struct ksk_ep_type {
  * @reserves: counts as a user of the emergency reserves
  * @src: address to bind to; family 0 for none
  * @conn: the only connection; NULL for a type that has many, or none
- * @type: functions of a type without @conn
+ * @direct: the only connection, if posts send on it; NULL for a connection with TLS, too
+ * @type: functions of an endpoint without @direct
  * @tx_ops: array of all operations
  * @tx_op_size: bytes of an operation in @tx_ops
  * @tx_free_lock: serialises removal from @tx_free
  * @tx_free: unused operations; returned to it without a lock
  * @rxq: posted receives, unless a shared context has them
+ * @tls: KOFI_OPT_TLS; fixed once the endpoint connects
  */
 struct ksk_ep {
 	struct kofi_ep		base;
@@ -383,12 +409,14 @@ struct ksk_ep {
 	bool			reserves;
 	union kofi_ip		src;
 	struct ksk_conn		*conn;
+	struct ksk_conn		*direct;
 	const struct ksk_ep_type *type;
 	void			*tx_ops;
 	size_t			tx_op_size;
 	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
 	struct kofi_freelist	tx_free;
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
+	struct kofi_tls		tls;
 };
 
 static inline struct ksk_ep *ksk_ep(struct fid_ep *fid)
@@ -450,6 +478,7 @@ void ksk_ep_unlist(struct ksk_ep *ep);
 void ksk_ep_abort(struct ksk_ep *ep, int err);
 int ksk_ep_control(struct fi_fid *fid, int command, void *arg);
 ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context);
+void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t);
 int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 

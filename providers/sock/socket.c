@@ -14,6 +14,7 @@
  * connections closed long ago. The classes of an accepted socket's locks, which are in use
  * already, cannot be changed at all.
  */
+#include <linux/file.h>
 #include <linux/in6.h>
 #include <linux/pkt_sched.h>
 #include <net/inet_sock.h>
@@ -366,7 +367,11 @@ void ksk_socket_release(struct socket *sock)
 {
 	unsigned int noio = memalloc_noio_save();
 
-	sock_release(sock);
+	/* of a connection with TLS; a file that is put the usual way is closed later */
+	if (sock->file)
+		__fput_sync(sock->file);
+	else
+		sock_release(sock);
 	memalloc_noio_restore(noio);
 }
 

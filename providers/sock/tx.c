@@ -47,6 +47,7 @@
 
 #include "sock.h"
 #include "sock_trace.h"
+#include "tls.h"
 
 /* ------------------------------------------------------------- completing */
 
@@ -403,7 +404,7 @@ static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
  * Check that a frame is certain to follow the current one. FI_MORE counts until the
  * operation that it has promised is there to be checked.
  */
-static bool ksk_tx_more(struct ksk_conn *c)
+static __always_inline bool ksk_tx_more(struct ksk_conn *c)
 {
 	bool more = c->frame.op && (c->frame.op->flags & FI_MORE);
 	struct ksk_txop *op;
@@ -475,16 +476,29 @@ static __always_inline bool ksk_tx_source_flat(struct ksk_conn *c, size_t budget
 }
 
 /*
+ * Hand bytes to TCP, or to kTLS, which clears MSG_MORE. @tls is a constant here and in the
+ * callers: there are two senders of one source.
+ */
+static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c, struct msghdr *msg,
+					  size_t len, const bool tls)
+{
+	if (tls)
+		return ksk_tls_sendmsg(c->sock, msg);
+	return ksk_tx_shares(c) ? ksk_sendmsg_shared(c->sock->sk, msg, len) :
+				  tcp_sendmsg_locked(c->sock->sk, msg, len);
+}
+
+/*
  * Hand the socket more of the frame that has begun: its header, and @budget
  * bytes of its payload at most. Returns how many it took, or a negative error.
  * The memory of a response is held only for as long as this takes.
  */
-static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
+static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget,
+					   const bool tls)
 {
 	size_t hdr = c->frame.hdr_len - c->frame.hdr_off, len, took = 0;
 	bool rsp = c->frame.left && c->frame.rsp;
 	struct msghdr *msg = &c->frame.msg;
-	struct sock *sk = c->sock->sk;
 	ssize_t sent;
 
 	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -496,8 +510,7 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	if (len < hdr + c->frame.left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
 
-	sent = ksk_tx_shares(c) ? ksk_sendmsg_shared(sk, msg, len) :
-				  tcp_sendmsg_locked(sk, msg, len);
+	sent = ksk_tx_sendmsg(c, msg, len, tls);
 	if (sent <= 0)
 		goto out;
 
@@ -591,11 +604,11 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
  * there are not several, or a negative error: then the frame that was chosen has
  * begun.
  */
-static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
+static __always_inline ssize_t ksk_tx_burst_any(struct ksk_conn *c, size_t *budget,
+						const bool tls)
 {
 	struct msghdr *msg = &c->frame.msg;
 	struct ksk_burst b __uninitialized;
-	struct sock *sk = c->sock->sk;
 	ssize_t sent;
 
 	ksk_tx_collect(c);
@@ -607,13 +620,12 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 		msg->msg_flags |= MSG_MORE;
 	msg->msg_ubuf = NULL;
 	kofi_iter_kvec(&msg->msg_iter, ITER_SOURCE, b.kv, b.segs, b.total);
-	sent = ksk_tx_shares(c) ? ksk_sendmsg_shared(sk, msg, b.total) :
-				  tcp_sendmsg_locked(sk, msg, b.total);
+	sent = ksk_tx_sendmsg(c, msg, b.total, tls);
 	if (sent <= 0) {
 		ksk_tx_format(c);
 		return sent ? : -EPIPE;
 	}
-	WRITE_ONCE(c->tx.corked, sent == b.total && b.more);
+	WRITE_ONCE(c->tx.corked, !tls && sent == b.total && b.more);
 	ksk_stat_inc(&c->stats.tx_bursts);
 	ksk_stat_add(&c->stats.tx_bytes, sent);
 	ksk_burst_sent(c, &b, sent);
@@ -621,21 +633,33 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 	return sent;
 }
 
+static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
+{
+	return ksk_tx_burst_any(c, budget, false);
+}
+
+static noinline ssize_t ksk_tx_burst_tls(struct ksk_conn *c, size_t *budget)
+{
+	return ksk_tx_burst_any(c, budget, true);
+}
+
 /* Test whether several frames may be sent in one call. */
-static bool ksk_tx_bursts(const struct ksk_conn *c)
+static __always_inline bool ksk_tx_bursts(const struct ksk_conn *c)
 {
 	return (c->tx.acks || !list_empty(&c->tx.queue)) && !c->frame.hdr_len &&
 	       !c->rsps.n && !c->rndv.todo && !c->retired && !c->frame.cts;
 }
 
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
-static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
+static __always_inline bool ksk_tx_frames_any(struct ksk_conn *c, size_t budget,
+					      const bool tls)
 {
 	ssize_t sent;
 
 	do {
 		if (budget && ksk_tx_bursts(c)) {
-			sent = ksk_tx_burst(c, &budget);
+			sent = tls ? ksk_tx_burst_tls(c, &budget) :
+				     ksk_tx_burst(c, &budget);
 			if (sent > 0)
 				continue;
 			if (sent) {
@@ -649,7 +673,7 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 			ksk_tx_state(c, KSK_TX_IDLE);
 			return true;
 		}
-		sent = ksk_tx_send(c, budget);
+		sent = ksk_tx_send(c, budget, tls);
 		if (sent <= 0) {
 			ksk_tx_stop(c, sent ? : -EPIPE);
 			return false;
@@ -665,6 +689,11 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 	if (unlikely(c->retired))
 		irq_poll_sched(&c->poll);
 	return false;
+}
+
+static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
+{
+	return ksk_tx_frames_any(c, budget, false);
 }
 
 /* Test whether there is a stream to send on. Locked. */
@@ -693,6 +722,20 @@ bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_tx_run);
+
+/**
+ * ksk_tx_run_tls - send pending frames of a stream with TLS
+ * @c: the connection
+ * @budget: as for ksk_tx_run()
+ *
+ * Context: locked, process.
+ * Return: as ksk_tx_run().
+ */
+bool ksk_tx_run_tls(struct ksk_conn *c, size_t budget)
+{
+	return ksk_tx_alive(c) && ksk_tx_start(c) &&
+	       ksk_tx_frames_any(c, budget, true);
+}
 
 /**
  * ksk_tx_space - note that the socket takes bytes again

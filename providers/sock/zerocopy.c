@@ -41,7 +41,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bvec.h>
-#include <linux/memremap.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
@@ -171,14 +170,6 @@ static bool ksk_zc_saves(struct ksk_conn *c)
 		return false;
 	}
 	return ksk_zc_device(c->sock->sk);
-}
-
-/* Test whether these bytes may get into a packet without a copy. */
-static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
-{
-	/* sendpages_ok() checks whole pages from the first one on */
-	return sendpages_ok(bv->bv_page, len + offset_in_page(offset), offset) &&
-	       !is_pci_p2pdma_page(bv->bv_page);
 }
 
 /**

@@ -147,7 +147,7 @@ def debian(flavour, fetch):
                 apt.download(apt.packages(release), temp)
                 if not runs_here(temp, release):
                     say("    fetching the compiler of that kernel's release")
-                    apt.with_dependencies(f"linux-headers-{release}",
+                    apt.with_dependencies([f"linux-headers-{release}"],
                                           temp / "tools", ["linux-headers"])
                 arrange_stock(temp, final, release)
     return Kernel(flavour, final / "build", final / "vmlinuz",

@@ -16,7 +16,7 @@ from base import BUILD, CACHE, Fail, fresh_dir, lock, output, run, say
 STABLE = "trixie"
 LOGS = CACHE / "log"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-PROGRAMS = "libfabric-bin"
+PROGRAMS = ("libfabric-bin", "ktls-utils")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 def refresh_lists():
@@ -80,17 +80,17 @@ class Apt:
             output(["dpkg", "-x", deb, where])
         shutil.rmtree(debs)
 
-    def with_dependencies(self, package, where, besides=()):
-        """Unpack below WHERE what PACKAGE depends on, as if nothing were
-        installed, and itself, but for packages whose names begin with BESIDES."""
+    def with_dependencies(self, packages, where, besides=()):
+        """Unpack below WHERE what PACKAGES depend on, as if nothing were
+        installed, and themselves, but for packages whose names begin with BESIDES."""
         archives = where / "cache/archives"
         (archives / "partial").mkdir(parents=True)
         (where / "status").touch()
         run(["apt-get", "-qy", *self.options, "-o", f"Dir::Cache={where}/cache",
              "-o", f"Dir::State::status={where}/status", "-o",
              "APT::Sandbox::User=root", "--download-only",
-             "--no-install-recommends", "install", package],
-            LOGS / f"apt-{package}.log", f"fetching {package}")
+             "--no-install-recommends", "install", *packages],
+            LOGS / f"apt-{packages[0]}.log", f"fetching {' '.join(packages)}")
         for deb in sorted(archives.glob("*.deb")):
             if not deb.name.startswith(tuple(besides)):
                 output(["dpkg", "-x", deb, where])
@@ -160,18 +160,24 @@ def root(release):
     final = CACHE / "programs" / release
     known = final / "version"
     with lock("programs"):
-        if known.exists() and time.time() - known.stat().st_mtime < 86400:
+        # one version for each of PROGRAMS, unless the tree is older than the list
+        complete = known.exists() and (len(known.read_text().split())
+                                       == len(PROGRAMS))
+        if complete and time.time() - known.stat().st_mtime < 86400:
             return final
         apt = backports()
-        version = apt.version(PROGRAMS)
-        if known.exists() and version in (None, known.read_text()):
+        found = apt.versions(PROGRAMS)
+        version = " ".join(found.get(name, "") for name in PROGRAMS)
+        if known.exists() and (len(found) < len(PROGRAMS)
+                               or complete and version == known.read_text()):
             known.touch()
             return final
-        say(f"    fetching {PROGRAMS} of {release}")
-        shutil.rmtree(final, ignore_errors=True)
+        say(f"    fetching {' '.join(PROGRAMS)} of {release}")
         with fresh_dir(final) as temp:
             apt.with_dependencies(PROGRAMS, temp)
             (temp / "version").write_text(version)
+            # others may use it until then
+            shutil.rmtree(final, ignore_errors=True)
     return final
 
 
@@ -188,8 +194,9 @@ class Program:
     def __init__(self, name):
         program, release = split(name)
         self.root = root(release)
-        own = BUILD / "peer" / program
-        self.path = own if own.exists() else self.root / "usr/bin" / program
+        paths = [BUILD / "peer" / program, self.root / "usr/sbin" / program]
+        self.path = next((p for p in paths if p.exists()),
+                         self.root / "usr/bin" / program)
         self.loader = next(self.root.glob("usr/lib*/ld-linux-x86-64.so.2"))
         self.command = [self.loader, "--library-path",
                         self.root / LIBRARIES]

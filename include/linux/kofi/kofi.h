@@ -224,6 +224,41 @@ void kofi_mr_put(struct fid_mr *mr);
 #define KOFI_RNR_RETRY_FOREVER	7
 
 /*
+ * Options of active and passive endpoints of type FI_EP_MSG of kofi_sock: TLS. Set struct
+ * kofi_tls before the endpoint connects or listens. The identity is a string.
+ */
+#define KOFI_OPT_TLS		0x1000a	/* struct kofi_tls */
+#define KOFI_OPT_TLS_PEER	0x1000b	/* char[], read only: identity of the authenticated peer */
+
+/* Capability of an fi_info: connections are encrypted, or they do not come about */
+#define KOFI_TLS		BIT_ULL(62)
+
+#define KOFI_TLS_NAME_MAX	128	/* bytes of an identity with its NUL */
+
+/* Authentication of both peers of a connection */
+enum kofi_tls_mode {
+	KOFI_TLS_OFF,		/* connections are not encrypted */
+	KOFI_TLS_PSK,		/* both peers have the same key of type "psk" */
+};
+
+/**
+ * struct kofi_tls - value of KOFI_OPT_TLS
+ * @mode: enum kofi_tls_mode
+ * @key: serial number of the only key that is accepted; 0 for a key of @keyring, at a
+ *	passive endpoint
+ * @keyring: serial number of a keyring, 0 for none; tlshd may use its keys. Without @key
+ *	the key of a peer must be linked in it
+ * @peer: identity that the peer must have, the description of its key; if empty, each
+ *	accepted key may have any description
+ */
+struct kofi_tls {
+	u32		mode;
+	s32		key;
+	s32		keyring;
+	char		peer[KOFI_TLS_NAME_MAX];
+};
+
+/*
  * fi_eq_read() event of a reliable datagram endpoint with
  * KOFI_OPT_UNEXPECTED_TIMEOUT: a message has waited for that time.
  */
