@@ -256,7 +256,7 @@ def shell():
     for f in [*sources(".sh"), *map(pathlib.Path, (
             ".ci/run", "tools/install-headers", "tools/vm/init",
             "tools/vm/prereq", "tools/vm/within", "debian/tests/dkms",
-            "debian/tests/smoke", "debian/kofi-dkms.postinst",
+            "debian/tests/smoke", "debian/tests/units", "debian/kofi-dkms.postinst",
             "debian/kofi-dkms.prerm"))]:
         if (TOP / f).exists():
             bad += lines_of(["sh", "-n", f])[1]

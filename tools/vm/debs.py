@@ -124,10 +124,10 @@ class Target(Clean):
                 is not None)
 
     def autopkgtest(self):
-        """Debian's runner is there; it runs the test that needs no machine. What that
-        depends on is there, too."""
+        """Debian's runner is there; it runs the test that needs no machine. What its tests
+        depend on is there, too."""
         return (self.step("autopkgtest-install", [
-            *APT, "--no-install-recommends", "autopkgtest"], True) is not None
+            *APT, "--no-install-recommends", "autopkgtest", "diod"], True) is not None
                 and self.step("autopkgtest", [
                     "autopkgtest", "-B", "--test-name=dkms", "/root/source/",
                     "--", "null"], True) is not None)

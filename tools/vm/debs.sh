@@ -63,6 +63,7 @@ step smoke sh /root/tests/smoke
 # the runner does not know that this is a machine of its own
 step autopkgtest autopkgtest -B --test-name=smoke --ignore-restrictions=isolation-machine \
 	/root/source/ -- null
+step units sh /root/tests/units
 step mapped mapped
 step upgraded upgraded
 step removed removed
