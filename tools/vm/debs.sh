@@ -11,7 +11,12 @@ step() {	# NAME COMMAND...
 	echo "== $1"
 	name=$1
 	shift
-	if (set -e && "$@"); then echo "ok $name"; else echo "not $name"; fi >/dev/ttyS1
+	# a condition would have the shell ignore -e
+	(set -e; "$@")
+	case $? in
+	0) echo "ok $name" ;;
+	*) echo "not $name" ;;
+	esac >/dev/ttyS1
 }
 
 mapped() {	# a device that is in use
