@@ -449,6 +449,8 @@ static int rxm_domain(struct fid_fabric *fid, struct fi_info *info,
 		goto close_eq;
 	dom->base.mr_ops = &rxm_mr_ops;
 	dom->base.node = kofi_domain_node(dom->msg);
+	/* the domain below keeps it */
+	dom->base.dev = kofi_domain_device(dom->msg);
 	*domain = &dom->base.domain;
 	return 0;
 
