@@ -53,7 +53,6 @@
 #define RXM_SRX_MAX	65536	/* shared receive contexts: memory is the real limit */
 #define RXM_RMA_IOV	4
 #define RXM_CQ_DATA	sizeof_field(struct rxm_hdr, data)
-#define RXM_MSG_MAX	SZ_1G
 #define RXM_MSG_TX	64	/* most outstanding transmits of a connection below */
 #define RXM_MSG_CQ	256	/* slots of its completion queue, plus one for each receive */
 #define RXM_REGIONS	8	/* regions of a connection, for rendezvous */
@@ -716,7 +715,7 @@ static inline struct kofi_rxq *rxm_rxq(struct rxm_ep *ep)
 /* Most bytes of a read or write below, as far as known before it is posted */
 static inline size_t rxm_chunk_most(const struct rxm_ep *ep)
 {
-	return min_t(size_t, RXM_MSG_MAX, ep->info->ep_attr->max_msg_size);
+	return ep->info->ep_attr->max_msg_size;
 }
 
 /* Halve @max: the provider below refused @len bytes as too long or too fragmented. */

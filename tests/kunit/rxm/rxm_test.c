@@ -42,6 +42,57 @@ static void rxt_unexpected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[0].ep, "tx_early"), 0);
 }
 
+#define RXT_ORDER	9
+#define RXT_PIECE	(PAGE_SIZE << RXT_ORDER)
+
+static void rxt_free_pages(void *page)
+{
+	__free_pages(page, RXT_ORDER);
+}
+
+/* The longest message of the provider below. All its pieces are the same pages. */
+static void rxt_longest(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	size_t max = t->info->ep_attr->max_msg_size, left = max, n;
+	unsigned int nr = DIV_ROUND_UP(max, RXT_PIECE), i;
+	struct scatterlist *sg[2];
+	struct fi_cq_tagged_entry e;
+	struct page *page[2];
+	struct fi_msg msg;
+
+	KUNIT_EXPECT_EQ(test, max, (size_t)MAX_RW_COUNT);
+	for (i = 0; i < 2; i++) {
+		sg[i] = kunit_kcalloc(test, nr, sizeof(**sg), GFP_KERNEL);
+		page[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_COMP, RXT_ORDER);
+		KUNIT_ASSERT_TRUE(test, sg[i] && page[i]);
+		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rxt_free_pages,
+								page[i]), 0);
+		sg_init_table(sg[i], nr);
+	}
+	rxt_pattern(page_address(page[0]), RXT_PIECE, 1);
+	for (i = 0; i < nr; i++, left -= n) {
+		n = min(left, RXT_PIECE);
+		sg_set_page(&sg[0][i], page[0], n, 0);
+		sg_set_page(&sg[1][i], page[1], n, 0);
+	}
+	msg = (struct fi_msg) {
+		.vec = KOFI_SGL, .msg_sgl = sg[1], .iov_count = nr,
+		.addr = FI_ADDR_UNSPEC,
+	};
+	KUNIT_ASSERT_EQ(test, fi_recvmsg(b->ep, &msg, 0), 0);
+	msg.msg_sgl = sg[0];
+	msg.addr = a->peer[1];
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(a->ep, &msg, FI_COMPLETION), 0);
+	KUNIT_ASSERT_EQ(test, fi_cq_sread(b->rx, &e, 1, NULL, 10 * RXT_TIMEOUT), 1);
+	KUNIT_EXPECT_EQ(test, e.len, max);
+	KUNIT_EXPECT_EQ(test, rxt_differs(page_address(page[1]), RXT_PIECE, 1),
+			RXT_PIECE);
+	rxt_expect(test, a->tx, NULL, 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "tx_rendezvous"), 1);
+}
+
 /* What does not fit is cut off, and said. */
 static void rxt_truncated(struct kunit *test)
 {
@@ -788,6 +839,7 @@ static void rxt_called_within(struct kunit *test)
 static struct kunit_case rxt_cases[] = {
 	KUNIT_CASE(rxt_lengths),
 	KUNIT_CASE(rxt_unexpected),
+	KUNIT_CASE_SLOW(rxt_longest),
 	KUNIT_CASE(rxt_truncated),
 	KUNIT_CASE(rxt_order),
 	KUNIT_CASE(rxt_memory),
