@@ -92,6 +92,15 @@ static bool rxm_wants_rma(const struct fi_info *hints)
 	return !hints->caps || hints->caps & (FI_RMA | FI_ATOMIC);
 }
 
+/* Levels for all transmits: without messages, these are accesses. */
+static u64 rxm_info_levels(const struct fi_info *msg, const struct fi_info *hints)
+{
+	u64 sends = FI_MSG | FI_TAGGED | FI_ATOMIC;
+
+	return rxm_levels(msg) & (hints->caps && !(hints->caps & sends) ?
+				  RXM_RMA_LEVELS : RXM_TX_LEVELS);
+}
+
 static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 			  const struct fi_info *hints)
 {
@@ -105,7 +114,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= info->caps & RXM_TX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_INJECT |
-				  rxm_levels(msg),
+				  rxm_info_levels(msg, hints),
 		.msg_order	= RXM_ORDER,
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= RXM_INJECT,

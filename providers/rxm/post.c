@@ -362,10 +362,10 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 	struct rxm_op *op;
 	int err;
 
-	err = kofi_ep_tx_check(&ep->base, flags & RXM_TX_LEVELS);
+	err = kofi_ep_tx_check(&ep->base, flags & RXM_RMA_LEVELS);
 	if (err)
 		return err;
-	if (flags & RXM_TX_LEVELS & ~rxm_levels(ep->info))
+	if (flags & RXM_RMA_LEVELS & ~rxm_levels(ep->info))
 		return -EOPNOTSUPP;
 	/* take no record here: its return would wake refused posts for nothing */
 	if (unlikely(rxm_is_crowded(ep, msg->addr))) {
@@ -444,7 +444,7 @@ static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
 static ssize_t rxm_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 			   u64 flags)
 {
-	if (flags & ~RXM_FETCH_FLAGS)
+	if (flags & ~(RXM_FETCH_FLAGS | FI_DELIVERY_COMPLETE))
 		return -FI_EBADFLAGS;
 	return rxm_rma_post(fid, msg, RXM_HOW_READ, FI_READ, flags);
 }
@@ -453,7 +453,7 @@ static ssize_t rxm_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 static ssize_t rxm_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 			    u64 flags)
 {
-	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
+	if (flags & ~(RXM_TX_FLAGS | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA))
 		return -FI_EBADFLAGS;
 	/* the provider below transfers the data */
 	if (flags & FI_REMOTE_CQ_DATA &&

@@ -71,15 +71,19 @@
 #define RXM_TX_HOLD	HZ	/* jiffies until the accepting side may send first */
 
 #define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
+#define RXM_RMA_LEVELS	(RXM_TX_LEVELS | FI_DELIVERY_COMPLETE)
 #define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
 			 KOFI_NO_COMPLETION | RXM_TX_LEVELS)
 #define RXM_FETCH_FLAGS	(RXM_TX_FLAGS & ~FI_INJECT)
 
-/* Completion levels that the provider below supports; iWARP reports no arrival. */
+/*
+ * Completion levels of accesses that the provider below supports; messages have no
+ * FI_DELIVERY_COMPLETE. iWARP reports no arrival.
+ */
 static inline u64 rxm_levels(const struct fi_info *msg)
 {
 	return msg->ep_attr->protocol == FI_PROTO_IWARP ? FI_INJECT_COMPLETE :
-							  RXM_TX_LEVELS;
+							  RXM_RMA_LEVELS;
 }
 
 /**

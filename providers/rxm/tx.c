@@ -283,7 +283,8 @@ static void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
 
 static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 {
-	const u64 pass = FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA;
+	const u64 pass = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
+			 FI_REMOTE_CQ_DATA;
 	struct fi_msg mem = {};
 	struct fi_msg_rma msg;
 	bool takes;

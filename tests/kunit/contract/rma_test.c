@@ -918,7 +918,7 @@ static void rma_inject_pieces(struct kunit *test)
 	struct ct_op *op;
 	u8 sent[32];
 
-	if (!(t->p->info->tx_attr->op_flags & FI_DELIVERY_COMPLETE))
+	if (!ct_has_flags(t->p, FI_DELIVERY_COMPLETE))
 		o.flags &= ~FI_DELIVERY_COMPLETE;
 	memset(t->mem, RT_FILL, 2 * RT_REGION);
 	ct_pattern(sent, sizeof(sent), 5);

@@ -251,6 +251,92 @@ static void rm_flooded_lost(struct kunit *test)
 	rm_empty(t, &t->to);
 }
 
+/* ------------------------------------------------------- delivery complete */
+
+/* The next completion of the end that has the region */
+static void rm_event(struct rdm_pair *t, u64 key, u64 flags, size_t len)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t src;
+
+	KUNIT_ASSERT_EQ(t->test, fi_cq_sreadfrom(t->to.cq, &e, 1, &src, NULL,
+						 RDM_TIMEOUT), 1);
+	KUNIT_EXPECT_EQ(t->test, e.flags, flags);
+	KUNIT_EXPECT_EQ(t->test, e.len, len);
+	KUNIT_EXPECT_EQ(t->test, src, t->to.peer);
+	KUNIT_EXPECT_PTR_EQ(t->test, e.op_context, (void *)t->in);
+	KUNIT_EXPECT_EQ(t->test, e.tag, key);
+}
+
+/* Discovery with a level for all transmits */
+static int rm_level_info(struct kunit *test, u64 caps)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = caps;
+	hints->domain_attr->mr_mode = RDM_KEYS;
+	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	err = rdm_place_getinfo(test, hints, &info);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return err;
+}
+
+static int rm_write_delivered(struct rdm_pair *t, struct fid_mr *mr)
+{
+	const struct kvec kv = { t->out, 64 };
+	const struct fi_rma_iov rma = {
+		.addr = kofi_mr_base(mr), .len = 64, .key = fi_mr_key(mr),
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = t->from.peer,
+		.rma_iov = &rma, .rma_iov_count = 1, .context = t->out,
+	};
+
+	return fi_writemsg(t->from.ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
+/* A write is not delivered while it waits for a slot of the queue that reports it. */
+static void rm_delivered(struct kunit *test)
+{
+	const unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
+	bool native = !strcmp(test->param_value, "sock");
+	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
+	struct fid_mr *mr = rm_reg(t, 0, rm_told(t) ? FI_RMA_EVENT : 0);
+	struct fi_cq_tagged_entry e;
+	int i, n = 3 * RM_SLOTS, done = 0;
+
+	rdm_pair_enable(t);
+	KUNIT_EXPECT_EQ(test, rm_level_info(test, FI_MSG | FI_RMA),
+			native ? 0 : -ENODATA);
+	if (rm_level_info(test, FI_RMA)) {
+		KUNIT_EXPECT_EQ(test, rm_write_delivered(t, mr), -EOPNOTSUPP);
+		return;
+	}
+	memset(t->in, 0, 64);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, rm_write_delivered(t, mr), 0);
+	if (!rm_told(t)) {
+		rm_written(t);
+		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 64);
+		for (i = 1; i < n; i++)
+			rm_written(t);
+		return;
+	}
+	while (!rdm_fid_stat(&t->to.cq->fid, "again") && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	while (fi_cq_read(t->from.cq, &e, 1) == 1)
+		done++;
+	KUNIT_EXPECT_LT(test, done, n);
+	for (i = 0; i < n; i++)
+		rm_event(t, fi_mr_key(mr), FI_RMA | FI_REMOTE_WRITE, 64);
+	for (; done < n; done++)
+		rm_written(t);
+	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 64);
+}
+
 /* --------------------------------------------------------------- callbacks */
 
 struct rm_done {
@@ -341,21 +427,6 @@ static int rm_fetch_add(struct rdm_pair *t, struct fid_mr *mr, u64 *old)
 	return fi_fetch_atomic(t->from.ep, &one, 1, NULL, old, NULL,
 			       t->from.peer, kofi_mr_base(mr), fi_mr_key(mr),
 			       FI_UINT64, FI_SUM, t->out);
-}
-
-/* The next completion of the end that has the region */
-static void rm_event(struct rdm_pair *t, u64 key, u64 flags, size_t len)
-{
-	struct fi_cq_tagged_entry e;
-	fi_addr_t src;
-
-	KUNIT_ASSERT_EQ(t->test, fi_cq_sreadfrom(t->to.cq, &e, 1, &src, NULL,
-						 RDM_TIMEOUT), 1);
-	KUNIT_EXPECT_EQ(t->test, e.flags, flags);
-	KUNIT_EXPECT_EQ(t->test, e.len, len);
-	KUNIT_EXPECT_EQ(t->test, src, t->to.peer);
-	KUNIT_EXPECT_PTR_EQ(t->test, e.op_context, (void *)t->in);
-	KUNIT_EXPECT_EQ(t->test, e.tag, key);
 }
 
 /* Each access is reported, with its region. */
@@ -540,6 +611,7 @@ static struct kunit_case rm_cases[] = {
 	KUNIT_CASE_PARAM(rm_flooded, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_flooded_closed, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_flooded_lost, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_delivered, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_calls, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_events, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_events_flooded, rdm_place_gen_params),
