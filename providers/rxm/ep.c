@@ -407,6 +407,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (err)
 		goto free;
 	ep->flow = rxm_credits_used(ep->info);
+	ep->saw = info->tx_attr->msg_order & FI_ORDER_SAW;
 	err = kofi_peers_init(&ep->peers, &ep->base);
 	if (err)
 		goto free_info;

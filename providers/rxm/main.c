@@ -115,7 +115,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.caps		= info->caps & RXM_TX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_INJECT |
 				  rxm_info_levels(msg, hints),
-		.msg_order	= RXM_ORDER,
+		.msg_order	= RXM_ORDER |
+				  (msg->tx_attr->msg_order & FI_ORDER_SAW),
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= RXM_INJECT,
 		.size		= RXM_SIZE,
@@ -127,7 +128,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	*info->rx_attr = (struct fi_rx_attr) {
 		.caps		= info->caps & RXM_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
-		.msg_order	= RXM_ORDER,
+		.msg_order	= RXM_ORDER |
+				  (msg->rx_attr->msg_order & FI_ORDER_SAW),
 		.comp_order	= FI_ORDER_NONE,
 		.size		= RXM_SIZE,
 		.iov_limit	= RXM_IOV_MAX,
@@ -220,6 +222,13 @@ static struct fi_info *rxm_info_new(const struct fi_info *msg,
 		min_t(size_t, RXM_IOV_LIMIT, granted->tx_attr->iov_limit);
 	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
 		RXM_IOV_LIMIT;
+	/* a message behind an atomic operation waits for its answer: only on request */
+	if (granted->caps & FI_ATOMIC) {
+		granted->tx_attr->msg_order &= ~FI_ORDER_SAW |
+					       hints->tx_attr->msg_order;
+		granted->rx_attr->msg_order &= ~FI_ORDER_SAW |
+					       hints->rx_attr->msg_order;
+	}
 	return granted;
 }
 
@@ -399,7 +408,7 @@ static int rxm_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	const struct fi_rx_attr most = {
 		.caps		= RXM_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
-		.msg_order	= RXM_ORDER,
+		.msg_order	= RXM_ORDER | FI_ORDER_SAW,
 		.size		= SIZE_MAX,	/* the core limits it */
 		.iov_limit	= RXM_IOV_MAX,
 		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,

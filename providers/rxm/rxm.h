@@ -173,6 +173,7 @@ struct rxm_ep_tx {
  * @rxq: posted receives, unless a shared context has them: rxm_rxq()
  * @info: attributes of the endpoints below
  * @flow: connections use credits
+ * @saw: messages are ordered behind earlier writes (FI_ORDER_SAW)
  * @vals: values for fi_set_val() on each connection
  * @pep: passive endpoint below, to which peers connect
  * @eq: connection events
@@ -207,6 +208,7 @@ struct rxm_ep {
 	struct kofi_rxq		rxq;
 	struct fi_info		*info;
 	bool			flow;
+	bool			saw;
 	struct rxm_vals		vals;
 	struct fid_pep		*pep;
 	struct fid_eq		*eq;

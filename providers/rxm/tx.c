@@ -498,8 +498,11 @@ static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 
 	lockdep_assert_held(&c->lock);
 
-	/* the peer executes atomic operations later than the provider below accesses memory */
-	if (rma && c->tx.atomics)
+	/*
+	 * The peer executes atomic operations later than the provider below accesses memory,
+	 * and perhaps later than it receives messages.
+	 */
+	if (c->tx.atomics && (rma || (c->ep->saw && op->how != RXM_HOW_ATOMIC)))
 		return true;
 	if (likely(!(op->flags & FI_FENCE)))
 		return false;

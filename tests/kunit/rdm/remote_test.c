@@ -47,13 +47,17 @@ static struct fid_mr *rm_reg(struct rdm_pair *t, u64 key, u64 flags)
 	return mr;
 }
 
+static bool rm_native(struct kunit *test)
+{
+	return !strcmp(test->param_value, "sock");
+}
+
 /* A pair, one end with so many slots; to be enabled */
 static struct rdm_pair *rm_alloc_as(struct kunit *test, size_t slots, int keys)
 {
-	bool native = !strcmp(test->param_value, "sock");
 	struct rdm_pair *t;
 
-	t = rdm_pair_alloc(test, RM_CAPS | (native ? 0 : FI_ATOMIC), keys);
+	t = rdm_pair_alloc(test, RM_CAPS | (rm_native(test) ? 0 : FI_ATOMIC), keys);
 
 	rdm_pair_end(t, &t->from, 0, 0, NULL);
 	rdm_pair_end(t, &t->to, 0, slots, NULL);
@@ -302,7 +306,6 @@ static int rm_write_delivered(struct rdm_pair *t, struct fid_mr *mr)
 static void rm_delivered(struct kunit *test)
 {
 	const unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
-	bool native = !strcmp(test->param_value, "sock");
 	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
 	struct fid_mr *mr = rm_reg(t, 0, rm_told(t) ? FI_RMA_EVENT : 0);
 	struct fi_cq_tagged_entry e;
@@ -310,7 +313,7 @@ static void rm_delivered(struct kunit *test)
 
 	rdm_pair_enable(t);
 	KUNIT_EXPECT_EQ(test, rm_level_info(test, FI_MSG | FI_RMA),
-			native ? 0 : -ENODATA);
+			rm_native(test) ? 0 : -ENODATA);
 	if (rm_level_info(test, FI_RMA)) {
 		KUNIT_EXPECT_EQ(test, rm_write_delivered(t, mr), -EOPNOTSUPP);
 		return;
@@ -508,6 +511,100 @@ static void rm_events_flooded(struct kunit *test)
 		KUNIT_ASSERT_GE(test, rdm_comp(&t->from, &e), 0);
 }
 
+/* Is a message ordered behind writes, if the hints ask for that or for nothing? */
+static bool rm_saw(struct kunit *test, u64 caps, u64 order)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	bool saw;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = caps;
+	hints->domain_attr->mr_mode = RDM_KEYS;
+	hints->tx_attr->msg_order = order;
+	hints->rx_attr->msg_order = order;
+	KUNIT_EXPECT_EQ(test, rdm_place_getinfo(test, hints, &info), 0);
+	saw = info && info->tx_attr->msg_order & FI_ORDER_SAW;
+	KUNIT_EXPECT_EQ(test, saw, info && info->rx_attr->msg_order & FI_ORDER_SAW);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return saw;
+}
+
+static void rm_order_info(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, rm_saw(test, FI_MSG | FI_RMA, 0));
+	KUNIT_EXPECT_TRUE(test, rm_saw(test, FI_MSG | FI_RMA, FI_ORDER_SAW));
+	if (rm_native(test))
+		return;
+	KUNIT_EXPECT_FALSE(test, rm_saw(test, FI_MSG | FI_RMA | FI_ATOMIC, 0));
+	KUNIT_EXPECT_TRUE(test, rm_saw(test, FI_MSG | FI_RMA | FI_ATOMIC,
+				       FI_ORDER_SAW));
+}
+
+/* A message is received when the bytes of all earlier writes are in memory. */
+static void rm_behind_writes(struct kunit *test)
+{
+	static const size_t lens[] = { 8, SZ_16K + 1, RDM_LONG - 64 };
+	struct rdm_pair *t = rdm_pair_alloc(test, RM_CAPS, RDM_KEYS);
+	struct fid_mr *mr = rm_reg(t, 0, 0);
+	struct fi_cq_tagged_entry e;
+	size_t len;
+	int i;
+
+	KUNIT_ASSERT_TRUE(test, t->info->tx_attr->msg_order & FI_ORDER_SAW);
+	rdm_pair_end(t, &t->from, 0, 0, NULL);
+	rdm_pair_end(t, &t->to, 0, 0, NULL);
+	rdm_pair_enable(t);
+	for (i = 0; i < 50; i++) {
+		len = lens[i % ARRAY_SIZE(lens)];
+		memset(t->in, 0, RDM_LONG);
+		KUNIT_ASSERT_EQ(test, fi_recv(t->to.ep, t->in + RDM_LONG - 8, 8,
+					      NULL, FI_ADDR_UNSPEC, t), 0);
+		KUNIT_ASSERT_EQ(test, fi_write(t->from.ep, t->out, len, NULL,
+					       t->from.peer, kofi_mr_base(mr),
+					       fi_mr_key(mr), t->out), 0);
+		KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, 8, NULL,
+					      t->from.peer, t), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, len);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	}
+}
+
+/* Atomic operations count as writes, also if they wait for slots at the peer. */
+static void rm_behind_atomics(struct kunit *test)
+{
+	struct rdm_pair *t = rdm_pair_alloc(test, RM_CAPS | (rm_native(test) ? 0 :
+							     FI_ATOMIC), RDM_KEYS);
+	struct fi_cq_tagged_entry e;
+	int i, n = 3 * RM_SLOTS;
+	struct fid_mr *mr;
+	u64 *old;
+
+	if (!rm_has_atomics(t) || !rm_told(t))
+		kunit_skip(test, "no atomic operations, or no reports of them");
+	old = kunit_kcalloc(test, n, sizeof(*old), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, old);
+	t->info->tx_attr->msg_order |= FI_ORDER_SAW;
+	rdm_pair_end(t, &t->from, 0, 0, NULL);
+	rdm_pair_end(t, &t->to, 0, RM_SLOTS, NULL);
+	rdm_pair_enable(t);
+	mr = rm_reg(t, 0, FI_RMA_EVENT);
+	KUNIT_ASSERT_EQ(test, fi_recv(t->to.ep, t->in + 64, 8, NULL,
+				      FI_ADDR_UNSPEC, t), 0);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old[i]), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, 8, NULL, t->from.peer,
+				      t), 0);
+	for (i = 0; i < n; i++)
+		rm_event(t, fi_mr_key(mr), FI_ATOMIC | FI_REMOTE_READ, 8);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.flags, FI_RECV | FI_MSG);
+	for (i = 0; i <= n; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+}
+
 /* A region for one access, by a key that the consumer has chosen */
 static void rm_once(struct kunit *test)
 {
@@ -615,6 +712,9 @@ static struct kunit_case rm_cases[] = {
 	KUNIT_CASE_PARAM(rm_calls, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_events, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_events_flooded, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_order_info, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_behind_writes, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_behind_atomics, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_once, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_counters, rdm_place_gen_params),
 	{}
