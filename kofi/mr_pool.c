@@ -631,7 +631,7 @@ static struct kofi_mr *kofi_mr_share_take(struct kofi_mr_share *share)
  * kofi_mr_get - get a region for an endpoint from its domain
  * @ep: an enabled endpoint with KOFI_OPT_MR_POOL
  *
- * Only the peer of the endpoint can access the region. The least recently used free
+ * Only peers of the endpoint can access the region. The least recently used free
  * region is returned.
  *
  * Context: any.

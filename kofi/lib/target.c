@@ -10,9 +10,9 @@
  * region of a slot comes 2^31 registrations later.
  *
  * A region of a pool keeps its slot and is mapped often. Only the endpoint that it is
- * bound to accepts its key. The upper half counts registrations of the domain, so an
- * earlier key of the slot differs. A key that a consumer has chosen is the index in
- * the table itself.
+ * bound to accepts its key, and the endpoints below it. The upper half counts
+ * registrations of the domain, so an earlier key of the slot differs. A key that a
+ * consumer has chosen is the index in the table itself.
  *
  * An open region has one reference for being open. Each access holds one
  * while it copies, and between steps that follow immediately.
@@ -70,22 +70,30 @@ void kofi_mr_table_exit(struct kofi_mr_table *table)
 	xa_destroy(&table->regions);
 }
 
-/* Reserve a slot; peers do not find the region before it is open. */
-static int kofi_mr_insert(struct kofi_mr *mr, size_t segs, u64 key)
+/* Reserve a slot of a table that chooses the keys. */
+static int kofi_mr_alloc_slot(struct kofi_mr_table *table, struct kofi_mr *mr)
 {
-	struct kofi_mr_table *table = &mr->domain->mrs;
 	u32 slot;
 	int err;
 
 	refcount_set(&mr->users, 0);
-	if (!table->client) {
-		err = xa_alloc_cyclic(&table->regions, &slot, mr, KOFI_MR_SLOTS,
-				      &table->next, GFP_KERNEL);
-		if (err < 0)
-			return err == -EBUSY ? -FI_ENOMR : err;
-		mr->index = slot;
-		return 0;
-	}
+	err = xa_alloc_cyclic(&table->regions, &slot, mr, KOFI_MR_SLOTS,
+			      &table->next, GFP_KERNEL);
+	if (err < 0)
+		return err == -EBUSY ? -FI_ENOMR : err;
+	mr->index = slot;
+	return 0;
+}
+
+/* Reserve a slot; peers do not find the region before it is open. */
+static int kofi_mr_insert(struct kofi_mr *mr, size_t segs, u64 key)
+{
+	struct kofi_mr_table *table = &mr->domain->mrs;
+	int err;
+
+	if (!table->client)
+		return kofi_mr_alloc_slot(table, mr);
+	refcount_set(&mr->users, 0);
 	if (key == FI_KEY_NOTAVAIL || key != (unsigned long)key)
 		return -EKEYREJECTED;
 	err = xa_insert(&table->regions, key, mr, GFP_KERNEL);
@@ -175,6 +183,86 @@ void kofi_mr_hide(struct kofi_mr *mr)
 }
 EXPORT_SYMBOL_GPL(kofi_mr_hide);
 
+/**
+ * kofi_mr_layer_init - reserve a key of the domain below for a region of a pool
+ * @mr: the region, of a provider above another one
+ * @below: domain below
+ *
+ * For kofi_mr_ops.init. If the provider below is software, it finds the region in its own
+ * table. So the region needs no region below, and opening it allocates nothing. Peers of all
+ * endpoints below that report to the region's endpoint may use its key
+ * (kofi_ep_remote_to()).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EOPNOTSUPP if a device moves the data below, or the consumer chooses keys;
+ * -FI_ENOMR without free keys; -ENOMEM.
+ */
+int kofi_mr_layer_init(struct kofi_mr *mr, struct fid_domain *below)
+{
+	struct kofi_domain *domain = container_of(below, struct kofi_domain,
+						  domain);
+	int err;
+
+	if (domain->mr_ops != &kofi_mr_soft || domain->mrs.client)
+		return -EOPNOTSUPP;
+	err = kofi_mr_alloc_slot(&domain->mrs, mr);
+	if (err)
+		return err;
+	/* the keys of all regions above are keys below, so the index is free */
+	err = xa_insert(&mr->domain->mrs.regions, mr->index, mr, GFP_KERNEL);
+	if (err)
+		xa_erase(&domain->mrs.regions, mr->index);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_mr_layer_init);
+
+/**
+ * kofi_mr_layer_exit - undo kofi_mr_layer_init()
+ * @mr: the region, fenced
+ * @below: as kofi_mr_layer_init()
+ *
+ * Context: process, may sleep.
+ */
+void kofi_mr_layer_exit(struct kofi_mr *mr, struct fid_domain *below)
+{
+	struct kofi_domain *domain = container_of(below, struct kofi_domain,
+						  domain);
+
+	kofi_mr_erase(mr);
+	xa_erase(&domain->mrs.regions, mr->index);
+}
+EXPORT_SYMBOL_GPL(kofi_mr_layer_exit);
+
+/**
+ * kofi_mr_layer_open - open a region of kofi_mr_layer_init()
+ * @mr: the region
+ *
+ * For kofi_mr_ops.open.
+ *
+ * Context: any.
+ * Return: 0.
+ */
+int kofi_mr_layer_open(struct kofi_mr *mr)
+{
+	return kofi_mr_open_soft(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_mr_layer_open);
+
+/**
+ * kofi_mr_layer_end - revoke the key of a region of kofi_mr_layer_init()
+ * @mr: the region
+ *
+ * For kofi_mr_ops.end. The region is fenced (kofi_mr_fenced()) when the accesses that have
+ * found it are complete.
+ *
+ * Context: any.
+ */
+void kofi_mr_layer_end(struct kofi_mr *mr)
+{
+	kofi_mr_put_user(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_mr_layer_end);
+
 const struct kofi_mr_ops kofi_mr_soft = {
 	.size		= sizeof(struct kofi_mr),
 	.counted	= true,
@@ -185,6 +273,12 @@ const struct kofi_mr_ops kofi_mr_soft = {
 };
 
 /* ------------------------------------------------------- accesses of peers */
+
+/* May peers of the endpoint, or of the endpoint above it, use the region? */
+static bool kofi_mr_grants(const struct kofi_mr *mr, const struct kofi_ep *ep)
+{
+	return !mr->ep || mr->ep == ep || mr->ep == ep->above;
+}
 
 /* Look up the open region of a key and take a reference; NULL if there is none. */
 static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
@@ -205,7 +299,7 @@ static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 		return NULL;
 	/* the reference, which replaces a lock, before the members that it protects */
 	smp_mb__after_atomic();
-	if (READ_ONCE(mr->mr.key) == key && (!mr->ep || mr->ep == ep))
+	if (READ_ONCE(mr->mr.key) == key && kofi_mr_grants(mr, ep))
 		return mr;
 	kofi_mr_put_user(mr);
 	return NULL;

@@ -326,23 +326,30 @@ static struct rxm_mr *rxm_mr(struct kofi_mr *mr)
 	return container_of(mr, struct rxm_mr, base);
 }
 
-/* Refuse regions of a pool: below, these belong to the endpoint of one peer. */
+static struct rxm_domain *rxm_mr_dom(const struct kofi_mr *mr)
+{
+	return container_of(mr->domain, struct rxm_domain, base);
+}
+
+/*
+ * A region of a pool has no region below: over a device, that would belong to the connection
+ * of one peer, and such regions are refused.
+ */
 static int rxm_mr_init(struct kofi_mr *mr, size_t segs, u64 key)
 {
-	if (mr->pool)
-		return -EOPNOTSUPP;
 	rxm_mr(mr)->key = key;
-	return 0;
+	return mr->pool ? kofi_mr_layer_init(mr, rxm_mr_dom(mr)->msg) : 0;
 }
 
 static void rxm_mr_exit(struct kofi_mr *mr)
 {
+	if (mr->pool)
+		kofi_mr_layer_exit(mr, rxm_mr_dom(mr)->msg);
 }
 
 static int rxm_mr_open(struct kofi_mr *mr)
 {
-	struct rxm_domain *dom = container_of(mr->domain, struct rxm_domain,
-					      base);
+	struct rxm_domain *dom = rxm_mr_dom(mr);
 	const struct fi_mr_attr attr = {
 		.mr_bvec = mr->bv, .iov_count = mr->nr_segs,
 		.access = mr->access, .requested_key = rxm_mr(mr)->key,
@@ -353,6 +360,8 @@ static int rxm_mr_open(struct kofi_mr *mr)
 	struct fid_mr *msg;
 	int err;
 
+	if (mr->pool)
+		return kofi_mr_layer_open(mr);
 	err = fi_mr_regattr(dom->msg, &attr, mr->flags, &msg);
 	if (err)
 		return err;
@@ -365,9 +374,13 @@ static int rxm_mr_open(struct kofi_mr *mr)
 	return err;
 }
 
-/* Called by fi_close() only, as the regions are in no pool. */
+/* Closing the region below may sleep: only fi_close() ends a region of no pool. */
 static void rxm_mr_end(struct kofi_mr *mr)
 {
+	if (mr->pool) {
+		kofi_mr_layer_end(mr);
+		return;
+	}
 	kofi_mr_hide(mr);
 	fi_close(&rxm_mr(mr)->msg->fid);
 }

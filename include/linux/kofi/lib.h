@@ -887,6 +887,10 @@ int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
 /* for providers that use the regions of another provider */
 int kofi_mr_show(struct kofi_mr *mr, u64 key);
 void kofi_mr_hide(struct kofi_mr *mr);
+int kofi_mr_layer_init(struct kofi_mr *mr, struct fid_domain *below);
+void kofi_mr_layer_exit(struct kofi_mr *mr, struct fid_domain *below);
+int kofi_mr_layer_open(struct kofi_mr *mr);
+void kofi_mr_layer_end(struct kofi_mr *mr);
 int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
 		      kofi_remote_fill fill);
 

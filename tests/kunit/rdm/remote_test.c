@@ -288,18 +288,17 @@ static int rm_level_info(struct kunit *test, u64 caps)
 	return err;
 }
 
-static int rm_write_delivered(struct rdm_pair *t, struct fid_mr *mr)
+static int rm_write_delivered(struct rdm_pair *t, struct rdm_end *from, size_t len,
+			      u64 addr, u64 key)
 {
-	const struct kvec kv = { t->out, 64 };
-	const struct fi_rma_iov rma = {
-		.addr = kofi_mr_base(mr), .len = 64, .key = fi_mr_key(mr),
-	};
+	const struct kvec kv = { t->out, len };
+	const struct fi_rma_iov rma = { .addr = addr, .len = len, .key = key };
 	const struct fi_msg_rma msg = {
-		.msg_iov = &kv, .iov_count = 1, .addr = t->from.peer,
+		.msg_iov = &kv, .iov_count = 1, .addr = from->peer,
 		.rma_iov = &rma, .rma_iov_count = 1, .context = t->out,
 	};
 
-	return fi_writemsg(t->from.ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	return fi_writemsg(from->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
 /* A write is not delivered while it waits for a slot of the queue that reports it. */
@@ -309,18 +308,21 @@ static void rm_delivered(struct kunit *test)
 	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
 	struct fid_mr *mr = rm_reg(t, 0, rm_told(t) ? FI_RMA_EVENT : 0);
 	struct fi_cq_tagged_entry e;
+	u64 addr = kofi_mr_base(mr), key = fi_mr_key(mr);
 	int i, n = 3 * RM_SLOTS, done = 0;
 
 	rdm_pair_enable(t);
 	KUNIT_EXPECT_EQ(test, rm_level_info(test, FI_MSG | FI_RMA),
 			rm_native(test) ? 0 : -ENODATA);
 	if (rm_level_info(test, FI_RMA)) {
-		KUNIT_EXPECT_EQ(test, rm_write_delivered(t, mr), -EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, rm_write_delivered(t, &t->from, 64, addr, key),
+				-EOPNOTSUPP);
 		return;
 	}
 	memset(t->in, 0, 64);
 	for (i = 0; i < n; i++)
-		KUNIT_ASSERT_EQ(test, rm_write_delivered(t, mr), 0);
+		KUNIT_ASSERT_EQ(test, rm_write_delivered(t, &t->from, 64, addr, key),
+				0);
 	if (!rm_told(t)) {
 		rm_written(t);
 		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 64);
@@ -334,7 +336,7 @@ static void rm_delivered(struct kunit *test)
 		done++;
 	KUNIT_EXPECT_LT(test, done, n);
 	for (i = 0; i < n; i++)
-		rm_event(t, fi_mr_key(mr), FI_RMA | FI_REMOTE_WRITE, 64);
+		rm_event(t, key, FI_RMA | FI_REMOTE_WRITE, 64);
 	for (; done < n; done++)
 		rm_written(t);
 	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 64);
@@ -642,6 +644,121 @@ static void rm_once(struct kunit *test)
 	rm_empty(t, &t->to);
 }
 
+/* ------------------------------------------------------------ pools of regions */
+
+static int rm_set_pool(struct fid_ep *ep, size_t size)
+{
+	return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL, &size,
+			 sizeof(size));
+}
+
+static int rm_map(struct rdm_pair *t, struct fid_mr *mr, u64 flags)
+{
+	const struct kvec kv = { t->in, 4096 };
+	const struct fi_msg vec = {
+		.msg_iov = &kv, .iov_count = 1, .context = t->in,
+	};
+
+	return kofi_mr_map(mr, &vec, RM_RIGHTS, flags);
+}
+
+/* Write to memory of the other end; returns the error of the completion. */
+static int rm_pool_write(struct rdm_pair *t, struct rdm_end *from, u64 addr, u64 key)
+{
+	struct fi_cq_tagged_entry e;
+
+	KUNIT_ASSERT_EQ(t->test, rm_write_delivered(t, from, 4096, addr, key), 0);
+	return rdm_comp(from, &e);
+}
+
+/* An end with a pool, or NULL without one over a device */
+static struct rdm_pair *rm_pool_alloc(struct kunit *test)
+{
+	struct rdm_pair *t = rm_alloc(test, 0);
+
+	KUNIT_ASSERT_EQ(test, rm_set_pool(t->to.ep, 2), 0);
+	if (rm_told(t)) {
+		rdm_pair_enable(t);
+		return t;
+	}
+	KUNIT_EXPECT_EQ(test, fi_enable(t->to.ep), -EOPNOTSUPP);
+	return NULL;
+}
+
+/* Regions are mapped, accessed and unmapped in turn. No earlier key is valid. */
+static void rm_pool(struct kunit *test)
+{
+	struct rdm_pair *t = rm_pool_alloc(test);
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr[2];
+	u64 key, addr, old;
+	int i;
+
+	if (!t)
+		return;
+	for (i = 0; i < 20; i++) {
+		mr[0] = kofi_mr_get(t->to.ep);
+		KUNIT_ASSERT_NOT_NULL(test, mr[0]);
+		mr[1] = kofi_mr_get(t->to.ep);
+		KUNIT_ASSERT_NOT_NULL(test, mr[1]);
+		KUNIT_EXPECT_NULL(test, kofi_mr_get(t->to.ep));
+		memset(t->in, 0, 4096);
+		KUNIT_ASSERT_EQ(test, rm_map(t, mr[0], 0), 0);
+		key = fi_mr_key(mr[0]);
+		addr = kofi_mr_base(mr[0]);
+		KUNIT_ASSERT_EQ(test, rm_pool_write(t, &t->from, addr, key), 0);
+		if (rm_has_atomics(t)) {
+			KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr[0], &old), 0);
+			KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+			KUNIT_EXPECT_EQ(test, old, *(u64 *)t->out);
+			--*(u64 *)t->in;
+		}
+		KUNIT_ASSERT_EQ(test, kofi_mr_unmap(mr[0], (void *)t->out), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+		KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->out);
+		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 4096);
+
+		/* the first access unmaps it */
+		KUNIT_ASSERT_EQ(test, rm_map(t, mr[1], FI_MR_SINGLE_USE), 0);
+		KUNIT_ASSERT_EQ(test, rm_pool_write(t, &t->from,
+						    kofi_mr_base(mr[1]),
+						    fi_mr_key(mr[1])), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+		KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->in);
+		KUNIT_EXPECT_EQ(test, e.flags, FI_RMA | FI_REMOTE_WRITE);
+		kofi_mr_put(mr[1]);
+		kofi_mr_put(mr[0]);
+	}
+	mr[0] = kofi_mr_get(t->to.ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr[0]);
+	KUNIT_ASSERT_EQ(test, rm_map(t, mr[0], 0), 0);
+	memset(t->in, 0, 4096);
+	/* the refusal closes the connection, and the next access makes another */
+	KUNIT_EXPECT_GT(test, rm_pool_write(t, &t->from, addr, key), 0);
+	KUNIT_EXPECT_EQ(test, *(u64 *)t->in, 0);
+	KUNIT_ASSERT_EQ(test, rm_pool_write(t, &t->from, kofi_mr_base(mr[0]),
+					    fi_mr_key(mr[0])), 0);
+	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 4096);
+	/* closing the endpoint unmaps it */
+}
+
+/* Only peers of the endpoint may use its regions, not peers of others in the domain. */
+static void rm_pool_owner(struct kunit *test)
+{
+	struct rdm_pair *t = rm_pool_alloc(test);
+	struct fid_mr *mr;
+
+	if (!t)
+		return;
+	mr = kofi_mr_get(t->to.ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	memset(t->in, 0, 4096);
+	KUNIT_ASSERT_EQ(test, rm_map(t, mr, 0), 0);
+	KUNIT_EXPECT_GT(test, rm_pool_write(t, &t->to, kofi_mr_base(mr), fi_mr_key(mr)),
+			0);
+	KUNIT_EXPECT_EQ(test, *(u64 *)t->in, 0);
+}
+
 /* ----------------------------------------------------------------- counters */
 
 /* Accesses are counted, and a message that its receiver reads is none. */
@@ -716,6 +833,8 @@ static struct kunit_case rm_cases[] = {
 	KUNIT_CASE_PARAM(rm_behind_writes, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_behind_atomics, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_once, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_pool, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_pool_owner, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_counters, rdm_place_gen_params),
 	{}
 };
