@@ -77,8 +77,12 @@ void kofi_cq_start_owner(struct kofi_cq *cq)
 		return;
 	if (cq->poll == KOFI_POLL_WORKQUEUE)
 		kofi_cq_queue_work(cq);
-	else if (cq->cpu < 0 || cq->cpu == smp_processor_id() ||
-		 smp_call_function_single_async(cq->cpu, &cq->run.csd))
+	else if (cq->cpu < 0 || cq->cpu == smp_processor_id())
+		irq_poll_sched(&cq->run.iop);
+	else if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		/* such a kernel warns of softirqs that a call from another CPU raises */
+		kofi_cq_queue_work(cq);
+	else if (smp_call_function_single_async(cq->cpu, &cq->run.csd))
 		irq_poll_sched(&cq->run.iop);
 }
 

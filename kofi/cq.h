@@ -112,8 +112,8 @@ struct kofi_cq_sleep {
  * @key: lockdep class of this queue
  * @map: lockdep map, held while the consumer is called
  * @iop: KOFI_POLL_SOFTIRQ
- * @csd: KOFI_POLL_SOFTIRQ on another CPU
- * @work: KOFI_POLL_WORKQUEUE
+ * @csd: KOFI_POLL_SOFTIRQ on another CPU, without CONFIG_PREEMPT_RT
+ * @work: KOFI_POLL_WORKQUEUE, and KOFI_POLL_SOFTIRQ on another CPU with CONFIG_PREEMPT_RT
  */
 struct kofi_cq_run {
 	struct lock_class_key	key;

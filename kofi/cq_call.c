@@ -271,6 +271,13 @@ void kofi_cq_work(struct work_struct *work)
 {
 	struct kofi_cq *cq = container_of(work, struct kofi_cq, run.work);
 
+	if (cq->poll == KOFI_POLL_SOFTIRQ) {
+		/* PREEMPT_RT; the handler may have ended when this returns */
+		local_bh_disable();
+		irq_poll_sched(&cq->run.iop);
+		local_bh_enable();
+		return;
+	}
 	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
 		kofi_cq_stop_owner(cq);
