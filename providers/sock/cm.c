@@ -172,7 +172,7 @@ static void ksk_cm_secure(struct ksk_conn *c)
 		ksk_cm_step(&c->ep->base.obj, "hello", 0);
 	} else if (err == -EAGAIN) {
 		WRITE_ONCE(c->phase, KSK_CONN_CONNECTING);
-		mod_timer(&c->retry, jiffies + msecs_to_jiffies(KSK_TLS_RETRY));
+		mod_timer(&c->retry, jiffies + ksk_tls_pause(c->tls));
 	} else {
 		ksk_cm_fail(c, EACCES, -err, NULL, 0);
 	}

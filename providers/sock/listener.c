@@ -263,7 +263,7 @@ static long ksk_req_delay(const struct ksk_req *req)
 
 	/* too many handshakes at the same time */
 	if (req->tls && !req->tls->asked)
-		left = min_t(long, left, msecs_to_jiffies(KSK_TLS_RETRY));
+		left = min_t(long, left, ksk_tls_pause(req->tls));
 	return left;
 }
 

@@ -21,6 +21,8 @@
  * @opts: option of the endpoint, or of the listener
  * @server: this side has accepted the connection
  * @asked: the handshake has been requested; the owner writes it
+ * @busy: requests for the handshake that were refused because of too many handshakes; the
+ *	owner writes it
  * @finished: @status and @peerid are valid; set with release semantics by ksk_tls_done(), or
  *	by ksk_tls_stop() in its place
  * @status: result of the handshake, a negative error or 0
@@ -38,6 +40,7 @@ struct ksk_tls {
 	struct kofi_tls		opts;
 	bool			server;
 	bool			asked;
+	unsigned int		busy;
 	bool			finished;
 	int			status;
 	key_serial_t		peerid;
@@ -62,7 +65,8 @@ struct ksk_tls_agent {
 	bool	(*cancel)(struct sock *sk);
 };
 
-#define KSK_TLS_RETRY	20	/* ms until a handshake is requested again */
+#define KSK_TLS_RETRY	20	/* ms until a handshake is requested again, at first */
+#define KSK_TLS_DOUBLED	4U	/* that time is doubled so often at most */
 #define KSK_TLS_TICKETS	32	/* session tickets of a peer at most; tlshd sends none */
 
 /* ------------------------------------------------------------------ tls.c */
@@ -86,6 +90,7 @@ bool ksk_tls_supported(void);
 int ksk_tls_file(struct socket *sock);
 struct ksk_tls *ksk_tls_new(const struct kofi_tls *opts, bool server);
 int ksk_tls_hello(struct ksk_tls *t, struct socket *sock);
+unsigned long ksk_tls_pause(const struct ksk_tls *t);
 void ksk_tls_done(void *data, int status, key_serial_t peerid);
 int ksk_tls_result(struct ksk_tls *t, struct socket *sock);
 void ksk_tls_stop(struct ksk_tls *t, struct socket *sock);

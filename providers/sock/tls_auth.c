@@ -179,8 +179,27 @@ int ksk_tls_hello(struct ksk_tls *t, struct socket *sock)
 	err = ksk_tls_agent->hello(t, sock);
 	if (err)
 		t->asked = false;
+	if (err == -EAGAIN)
+		t->busy++;
 	return err;
 }
+
+/**
+ * ksk_tls_pause - get the time until the owner requests a refused handshake again
+ * @t: TLS of the connection
+ *
+ * It grows, so that a thousand connections that wait need little time of the processor.
+ *
+ * Context: any.
+ * Return: the time in jiffies.
+ */
+unsigned long ksk_tls_pause(const struct ksk_tls *t)
+{
+	unsigned int doubled = min(max(t->busy, 1u) - 1, KSK_TLS_DOUBLED);
+
+	return msecs_to_jiffies(KSK_TLS_RETRY << doubled);
+}
+EXPORT_SYMBOL_IF_KUNIT(ksk_tls_pause);
 
 /**
  * ksk_tls_done - take the result of a handshake

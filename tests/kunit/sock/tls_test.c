@@ -37,6 +37,7 @@ enum tls_answer {
 	TLS_OTHER_KEY,		/* success with a key of the keyring that is another one */
 	TLS_ABSENT,		/* there is no agent */
 	TLS_SLOW,		/* as TLS_DOES, but report from a thread that is slow to return */
+	TLS_QUEUES,		/* as TLS_DOES, but one after the other, with few places to wait */
 };
 
 /**
@@ -61,6 +62,38 @@ struct tls_slow {
 	bool			returned;
 };
 
+#define TLS_PLACES	50	/* as a namespace has at most */
+
+/**
+ * struct tls_waiting - handshake that the agent has not begun
+ * @node: entry in the queue of the agent
+ * @t: TLS of the connection
+ * @sock: socket of the connection
+ */
+struct tls_waiting {
+	struct list_head	node;
+	struct ksk_tls		*t;
+	struct socket		*sock;
+};
+
+/**
+ * struct tls_queue - agent with a queue
+ * @lock: protects the queue
+ * @list: handshakes that have not begun
+ * @places: free places of the queue
+ * @refused: handshakes that were refused so far, as the queue was full
+ * @open: the agent may begin handshakes
+ * @work: work item that does the handshakes
+ */
+struct tls_queue {
+	spinlock_t		lock;	/* the queue */
+	struct list_head	list;
+	unsigned int		places;
+	unsigned int		refused;
+	bool			open;
+	struct work_struct	work;
+};
+
 static struct tls_test {
 	const struct ksk_tls_agent	*agent;
 	enum tls_answer			answer[2];	/* client, server */
@@ -72,6 +105,7 @@ static struct tls_test {
 	struct key			*key;
 	struct key			*other;
 	struct tls_slow			slow;
+	struct tls_queue		queue;
 } tls;
 
 /* ------------------------------------------------------------------- agent */
@@ -131,6 +165,75 @@ static int tls_slow_start(struct ksk_tls *t)
 	return PTR_ERR_OR_ZERO(kthread_run(tls_slow_thread, s, "kofi_slow"));
 }
 
+static struct tls_waiting *tls_queue_next(struct tls_queue *q)
+{
+	struct tls_waiting *w;
+
+	spin_lock_bh(&q->lock);
+	w = list_first_entry_or_null(&q->list, struct tls_waiting, node);
+	if (w) {
+		list_del(&w->node);
+		q->places++;
+	}
+	spin_unlock_bh(&q->lock);
+	return w;
+}
+
+static void tls_queue_work(struct work_struct *work)
+{
+	struct tls_queue *q = container_of(work, struct tls_queue, work);
+	struct tls_waiting *w;
+
+	while (READ_ONCE(q->open) && (w = tls_queue_next(q))) {
+		ksk_tls_done(w->t, tls_install(w->sock, w->t->server), key_serial(tls.key));
+		kfree(w);
+		cond_resched();
+	}
+}
+
+static int tls_queue_add(struct tls_queue *q, struct ksk_tls *t, struct socket *sock)
+{
+	struct tls_waiting *w = kmalloc(sizeof(*w), GFP_KERNEL);
+	int err = 0;
+
+	if (!w)
+		return -ENOMEM;
+	w->t = t;
+	w->sock = sock;
+	spin_lock_bh(&q->lock);
+	if (q->places) {
+		q->places--;
+		list_add_tail(&w->node, &q->list);
+	} else {
+		q->refused++;
+		err = -EAGAIN;
+	}
+	spin_unlock_bh(&q->lock);
+	if (err)
+		kfree(w);
+	else
+		schedule_work(&q->work);
+	return err;
+}
+
+/* Returns false if the handshake has begun. */
+static bool tls_queue_cancel(struct tls_queue *q, struct sock *sk)
+{
+	struct tls_waiting *w, *found = NULL;
+
+	spin_lock_bh(&q->lock);
+	list_for_each_entry(w, &q->list, node)
+		if (w->sock->sk == sk)
+			found = w;
+	if (found) {
+		list_del(&found->node);
+		q->places++;
+	}
+	spin_unlock_bh(&q->lock);
+	kfree(found);
+	return found;
+}
+
 static int tls_hello(struct ksk_tls *t, struct socket *sock)
 {
 	struct key *key = tls.key;
@@ -158,6 +261,8 @@ static int tls_hello(struct ksk_tls *t, struct socket *sock)
 		key = tls.other;
 		err = tls_install(sock, t->server);
 		break;
+	case TLS_QUEUES:
+		return tls_queue_add(&tls.queue, t, sock);
 	case TLS_SLOW:
 		return tls_install(sock, t->server) ? : tls_slow_start(t);
 	default:
@@ -170,6 +275,8 @@ static int tls_hello(struct ksk_tls *t, struct socket *sock)
 static bool tls_cancel(struct sock *sk)
 {
 	atomic_inc(&tls.cancelled);
+	if (tls.answer[1] == TLS_QUEUES)
+		return tls_queue_cancel(&tls.queue, sk);
 	/* stalled ones are cancelled, and the slow one has called ksk_tls_done() */
 	return tls.answer[1] != TLS_SLOW;
 }
@@ -193,6 +300,10 @@ static int tls_init_test(struct kunit *test)
 {
 	memset(&tls, 0, sizeof(tls));
 	init_completion(&tls.slow.began);
+	spin_lock_init(&tls.queue.lock);
+	INIT_LIST_HEAD(&tls.queue.list);
+	INIT_WORK(&tls.queue.work, tls_queue_work);
+	tls.queue.places = TLS_PLACES;
 	tls.agent = ksk_tls_agent;
 	ksk_tls_agent = &tls_agent;
 	tls.ring = keyring_alloc("kofi-test", GLOBAL_ROOT_UID, GLOBAL_ROOT_GID,
@@ -210,6 +321,7 @@ static int tls_init_test(struct kunit *test)
 static void tls_exit_test(struct kunit *test)
 {
 	live_exit(test);
+	cancel_work_sync(&tls.queue.work);
 	ksk_tls_agent = tls.agent;
 	key_put(tls.key);
 	key_put(tls.other);
@@ -843,6 +955,18 @@ static void tls_refuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_eq_read(l->pep_eq, &(u32){ 0 }, l->in, 64, 0), -EAGAIN);
 }
 
+/* The pause between requests for a handshake grows to a limit. */
+static void tls_pause(struct kunit *test)
+{
+	static const unsigned int ms[] = { 20, 20, 40, 80, 160, 320, 320 };
+	struct ksk_tls t = {};
+
+	for (; t.busy < ARRAY_SIZE(ms); t.busy++)
+		KUNIT_EXPECT_EQ(test, ksk_tls_pause(&t), msecs_to_jiffies(ms[t.busy]));
+	t.busy = UINT_MAX;
+	KUNIT_EXPECT_EQ(test, ksk_tls_pause(&t), msecs_to_jiffies(320));
+}
+
 /* Too many handshakes: both sides try again. */
 static void tls_busy(struct kunit *test)
 {
@@ -851,6 +975,149 @@ static void tls_busy(struct kunit *test)
 	atomic_set(&tls.busy, 6);
 	tls_connect(test, l);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tls.hellos), 8);
+}
+
+#define TLS_MANY	1000
+#define TLS_MANY_MS	(20 * LIVE_TIMEOUT)	/* no limit; the agent waits for all of them */
+
+/**
+ * struct tls_many - connections of a test
+ * @ep: endpoints of all connections, both ends
+ * @info: infos of the requests
+ * @eps: entries of @ep
+ * @infos: entries of @info
+ * @eq: event queue of all endpoints
+ */
+struct tls_many {
+	struct fid_ep	*ep[2 * TLS_MANY];
+	struct fi_info	*info[TLS_MANY];
+	unsigned int	eps;
+	unsigned int	infos;
+	struct fid_eq	*eq;
+};
+
+/* Returns 0 or a negative error. */
+static int tls_many_open(struct tls_many *m, struct live_end *e, struct fi_info *info)
+{
+	struct fid_ep *ep;
+	int err;
+
+	/* two thousand of them */
+	info->tx_attr->size = 4;
+	info->rx_attr->size = 4;
+	if (m->eps == ARRAY_SIZE(m->ep))
+		return -ENOSPC;
+	err = fi_endpoint(e->domain, info, &ep, NULL);
+	if (err)
+		return err;
+	m->ep[m->eps++] = ep;
+	return fi_ep_bind(ep, &m->eq->fid, 0) ? :
+	       fi_ep_bind(ep, &e->tx->fid, FI_TRANSMIT) ? :
+	       fi_ep_bind(ep, &e->rx->fid, FI_RECV);
+}
+
+/* Accept all requests that have arrived. */
+static int tls_many_accept(struct live *l, struct tls_many *m)
+{
+	struct fi_eq_cm_entry entry;
+	u32 event = 0;
+	ssize_t got;
+	int err;
+
+	while ((got = fi_eq_read(l->pep_eq, &event, &entry, sizeof(entry), 0)) > 0) {
+		if (event != FI_CONNREQ || m->infos == ARRAY_SIZE(m->info))
+			return -ENOMSG;
+		m->info[m->infos++] = entry.info;
+		err = tls_many_open(m, &l->end[1], entry.info) ? :
+		      fi_accept(m->ep[m->eps - 1], NULL, 0);
+		if (err)
+			return err;
+	}
+	return got == -EAGAIN ? 0 : got;
+}
+
+static int tls_many_connect(struct live *l, struct tls_many *m)
+{
+	struct kofi_tls opts = tls_opts(false);
+	unsigned int i, ms = TLS_MANY_MS;
+	int err = 0;
+
+	for (i = 0; i < TLS_MANY && !err; i++)
+		err = tls_many_open(m, &l->end[0], l->info) ? :
+		      tls_opt(&m->ep[i]->fid, &opts) ? :
+		      fi_set_val(&m->ep[i]->fid, KOFI_VAL_CONNECT_TIMEOUT, &ms) ? :
+		      fi_connect(m->ep[i], &l->addr, NULL, 0);
+	return err;
+}
+
+/* Wait until both ends of all connections are connected. */
+static int tls_many_wait(struct live *l, struct tls_many *m)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(3 * LIVE_TIMEOUT);
+	struct fi_eq_cm_entry entry;
+	unsigned int n = 0;
+	u32 event = 0;
+	ssize_t got;
+	int err;
+
+	while (n < 2 * TLS_MANY) {
+		err = tls_many_accept(l, m);
+		if (err)
+			return err;
+		got = fi_eq_sread(m->eq, &event, &entry, sizeof(entry), 10, 0);
+		if (got != -EAGAIN && (got < 0 || event != FI_CONNECTED))
+			return got < 0 ? got : -ENOMSG;
+		n += got > 0;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static void tls_many_run(struct kunit *test, struct live *l, struct tls_many *m)
+{
+	unsigned long end;
+
+	KUNIT_EXPECT_EQ(test, tls_many_connect(l, m), 0);
+	end = jiffies + msecs_to_jiffies(LIVE_TIMEOUT);
+	while (!READ_ONCE(tls.queue.refused) && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_GT(test, tls.queue.refused, 0);
+	/* all of them have begun, and the queue is full */
+	WRITE_ONCE(tls.queue.open, true);
+	schedule_work(&tls.queue.work);
+	KUNIT_EXPECT_EQ(test, tls_many_wait(l, m), 0);
+	KUNIT_EXPECT_EQ(test, m->eps, 2 * TLS_MANY);
+}
+
+/* A thousand connects at once, and an agent with few places: all of them succeed. */
+static void tls_many(struct kunit *test)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC, .size = 2 * TLS_MANY };
+	struct kofi_tls opts = tls_opts(true);
+	struct live *l = test->priv;
+	struct tls_many *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	unsigned int i, ms = TLS_MANY_MS;
+	int backlog = TLS_MANY;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	tls.answer[0] = TLS_QUEUES;
+	tls.answer[1] = TLS_QUEUES;
+	live_listen_mode(test, l, AF_INET, FI_MR_PROV_KEY);
+	KUNIT_ASSERT_EQ(test, fi_eq_open(l->fabric, &attr, &m->eq, NULL), 0);
+	KUNIT_ASSERT_EQ(test, tls_opt(&l->pep->fid, &opts), 0);
+	KUNIT_ASSERT_EQ(test, fi_control(&l->pep->fid, FI_BACKLOG, &backlog), 0);
+	KUNIT_ASSERT_EQ(test, fi_set_val(&l->pep->fid, KOFI_VAL_HANDSHAKE_TIMEOUT, &ms), 0);
+	live_start(test, l);
+	/* for their domains and queues */
+	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
+	live_open(test, l, &l->end[1], fi_dupinfo(l->info), 0);
+	tls_many_run(test, l, m);
+	for (i = 0; i < m->eps; i++)
+		fi_close(&m->ep[i]->fid);
+	for (i = 0; i < m->infos; i++)
+		fi_freeinfo(m->info[i]);
+	fi_close(&m->eq->fid);
 }
 
 /* A handshake that never ends has the time limit of the connect. */
@@ -1125,6 +1392,49 @@ static void tls_hints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tls_opt(&l->pep->fid, &opts), -FI_EOPBADSTATE);
 }
 
+/* Datagrams have no TLS: they refuse the options, and no hints select them with it. */
+static void tls_datagrams(struct kunit *test)
+{
+	static const enum fi_ep_type types[] = { FI_EP_RDM, FI_EP_DGRAM };
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	struct kofi_tls opts = tls_opts(false);
+	struct live *l = test->priv;
+	size_t len = sizeof(opts);
+	unsigned int i;
+	fid_t ep;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		hints->ep_attr->type = types[i];
+		hints->caps = FI_MSG | KOFI_TLS;
+		KUNIT_EXPECT_EQ(test, fi_getinfo(FI_VERSION(2, 1), "127.0.0.1", "0",
+						 FI_SOURCE | FI_NUMERICHOST, hints, &info),
+				-ENODATA);
+		hints->caps = FI_MSG;
+		KUNIT_ASSERT_EQ(test, fi_getinfo(FI_VERSION(2, 1), "127.0.0.1", "0",
+						 FI_SOURCE | FI_NUMERICHOST, hints, &info), 0);
+		l->end[0].info = fi_dupinfo(info);
+		fi_freeinfo(info);
+		info = l->end[0].info;
+		KUNIT_ASSERT_EQ(test, fi_fabric(info->fabric_attr, &l->fabric, NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_domain(l->fabric, info, &l->end[0].domain, NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_endpoint(l->end[0].domain, info, &l->end[0].ep, NULL),
+				0);
+		ep = &l->end[0].ep->fid;
+		KUNIT_EXPECT_EQ(test, tls_opt(ep, &opts), -FI_ENOPROTOOPT);
+		KUNIT_EXPECT_EQ(test, fi_getopt(ep, FI_OPT_ENDPOINT, KOFI_OPT_TLS, &opts, &len),
+				-FI_ENOPROTOOPT);
+		KUNIT_EXPECT_EQ(test, fi_getopt(ep, FI_OPT_ENDPOINT, KOFI_OPT_TLS_PEER, &opts,
+						&len), -FI_ENOPROTOOPT);
+		live_close_end(test, &l->end[0]);
+		KUNIT_EXPECT_EQ(test, fi_close(&l->fabric->fid), 0);
+		l->fabric = NULL;
+	}
+	fi_freeinfo(hints);
+}
+
 static struct kunit_case tls_cases[] = {
 	KUNIT_CASE(tls_sizes),
 	KUNIT_CASE(tls_stall),
@@ -1139,7 +1449,9 @@ static struct kunit_case tls_cases[] = {
 	KUNIT_CASE(tls_fragments),
 	KUNIT_CASE(tls_notify),
 	KUNIT_CASE_PARAM(tls_refuse, tls_refusal_gen_params),
+	KUNIT_CASE(tls_pause),
 	KUNIT_CASE(tls_busy),
+	KUNIT_CASE_SLOW(tls_many),
 	KUNIT_CASE(tls_late),
 	KUNIT_CASE(tls_closing),
 	KUNIT_CASE(tls_handover),
@@ -1152,6 +1464,7 @@ static struct kunit_case tls_cases[] = {
 	KUNIT_CASE(tls_options),
 	KUNIT_CASE(tls_identity),
 	KUNIT_CASE(tls_hints),
+	KUNIT_CASE(tls_datagrams),
 	{}
 };
 
