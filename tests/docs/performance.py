@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Does Documentation/performance.rst agree with Documentation/performance/bench.json?
+"""Does Documentation/performance.rst agree with the reports in Documentation/performance?
 
 The generated parts must equal the output of tools/vm/perfpage.py, and each target of
-a row must be the target in tools/vm/bench.py. A comment in front of a section says
-which missed targets the section is about:
+a row of bench.json must be the target in tools/vm/bench.py. A comment in front of a
+section says which missed targets the section is about:
 
   .. missed: ACCEL/NAME     "*" stands for any text
 
@@ -23,11 +23,11 @@ sys.path.insert(0, str(TOP / "tools/vm"))
 import perfpage  # noqa: E402, pylint: disable=wrong-import-position
 
 
-def stale(rows):
+def stale(rows, by_size):
     """The generated parts that are not as perfpage.py writes them."""
     if not perfpage.REGION.search(perfpage.PAGE.read_text()):
         yield "Documentation/performance.rst: the results have no marks"
-    wanted = perfpage.files(rows)
+    wanted = perfpage.files(rows, by_size)
     for path, words in wanted.items():
         if not path.exists() or path.read_text() != words:
             yield f"{path.relative_to(TOP)}: differs from the output of tools/vm/perfpage.py"
@@ -57,7 +57,8 @@ def reasons(rows):
 
 def main():
     rows = json.loads(perfpage.KEPT.read_text())
-    bad = [*stale(rows), *targets(rows), *reasons(rows)]
+    by_size = json.loads(perfpage.KEPT_SIZES.read_text())
+    bad = [*stale(rows, by_size), *targets(rows), *reasons(rows)]
     print("\n".join(bad), end="\n" if bad else "")
     return bool(bad)
 

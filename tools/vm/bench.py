@@ -28,6 +28,7 @@ import plan
 import races
 import rnbd
 import scenario as scenarios
+import sizes
 from base import BUILD, CPUS, REPORT, TOP, Fail, clock, run, say
 from report import Report
 
@@ -738,7 +739,12 @@ def bench(only="*"):
             wanted[accel] = some
     own = [(kind, name) for kind, name in OWN
            if any(fnmatch.fnmatch(n, only or "*") for n in ("icount", name))]
+    by_size = fnmatch.fnmatch(sizes.NAME, only or "*")
+    if by_size:
+        sizes.measure(report)
     if not wanted and not own:
+        if by_size:
+            return report.finish()
         raise Fail(f"nothing measured is called '{only}'", status=2)
     say(f"{clock()} kernels")
     needed = [KERNELS[a] for a in KERNELS
