@@ -18,6 +18,7 @@
 #define RXM_MR_MODES	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
 #define RXM_ORDER	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
 			 FI_ORDER_WAW)
+#define RXM_ORDER_BELOW	FI_ORDER_SAW	/* if the provider below keeps it */
 #define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_AV_USER_ID)
 #define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | \
 			 FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
@@ -116,7 +117,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.op_flags	= FI_COMPLETION | FI_INJECT |
 				  rxm_info_levels(msg, hints),
 		.msg_order	= RXM_ORDER |
-				  (msg->tx_attr->msg_order & FI_ORDER_SAW),
+				  (msg->tx_attr->msg_order & RXM_ORDER_BELOW),
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= RXM_INJECT,
 		.size		= RXM_SIZE,
@@ -129,7 +130,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.caps		= info->caps & RXM_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
 		.msg_order	= RXM_ORDER |
-				  (msg->rx_attr->msg_order & FI_ORDER_SAW),
+				  (msg->rx_attr->msg_order & RXM_ORDER_BELOW),
 		.comp_order	= FI_ORDER_NONE,
 		.size		= RXM_SIZE,
 		.iov_limit	= RXM_IOV_MAX,
@@ -224,9 +225,9 @@ static struct fi_info *rxm_info_new(const struct fi_info *msg,
 		RXM_IOV_LIMIT;
 	/* a message behind an atomic operation waits for its answer: only on request */
 	if (granted->caps & FI_ATOMIC) {
-		granted->tx_attr->msg_order &= ~FI_ORDER_SAW |
+		granted->tx_attr->msg_order &= ~RXM_ORDER_BELOW |
 					       hints->tx_attr->msg_order;
-		granted->rx_attr->msg_order &= ~FI_ORDER_SAW |
+		granted->rx_attr->msg_order &= ~RXM_ORDER_BELOW |
 					       hints->rx_attr->msg_order;
 	}
 	return granted;
@@ -421,7 +422,7 @@ static int rxm_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	const struct fi_rx_attr most = {
 		.caps		= RXM_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
-		.msg_order	= RXM_ORDER | FI_ORDER_SAW,
+		.msg_order	= RXM_ORDER | RXM_ORDER_BELOW,
 		.size		= SIZE_MAX,	/* the core limits it */
 		.iov_limit	= RXM_IOV_MAX,
 		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,

@@ -92,8 +92,10 @@ def orders(table):
     there, listed = set(), set()
     for provider, (path, name) in macros.items():
         text = (TOP / "providers" / path).read_text().replace("\\\n", "")
-        m = re.search(rf"^#define {name}\s+(.*)", text, re.M)
-        there |= {(provider, order) for order in re.findall(r"FI_ORDER_([A-Z]+)\b", m[1])}
+        # also with the suffix _BELOW: granted if the provider below promises it
+        found = re.findall(rf"^#define {name}\w*\s+(.*)", text, re.M)
+        there |= {(provider, order)
+                  for order in re.findall(r"FI_ORDER_([A-Z]+)\b", " ".join(found))}
     for cell in (cell for row in table for cell in row[1:]):
         order = re.search(r"\(``(\w+)``\)", cell)
         if order:
