@@ -5,8 +5,8 @@ They are built there by the commands of README.md, and lintian judges them. Wher
 are installed from a folder, DKMS builds the modules; the tests of debian/tests look at
 those. They are upgraded and downgraded, and autopkgtest runs them once more. Then that
 Debian starts as a virtual machine, transfers, and is upgraded while a device is in use.
-Two copies of it run the commands of the pages (pages.py). At last more kernels are installed, and
-the packages removed.
+Two copies of it run the commands of the pages (pages.py). More kernels are installed, and the
+machine starts with each of them. At last the packages are removed.
 """
 
 import pathlib
@@ -106,8 +106,10 @@ class Target(Clean):
                 and self.autopkgtest() and self.boots(release, took)
                 and pages.Pages(self, release)()
                 and self.step("more-kernels", [
-                    *APT, *(f"linux-headers-{other}" for other in others)],
-                    True) is not None
+                    *APT, "--no-install-recommends",
+                    *(f"linux-{what}-{other}" for other in others
+                      for what in ("image", "headers"))], True) is not None
+                and all([self.smoke(other) for other in others])
                 and (not backports or self.newest(image))
                 and self.step("more-dkms", dkms) is not None
                 and self.step("purge", ["apt-get", "purge", "-y", *INSTALLED])
@@ -140,7 +142,26 @@ class Target(Clean):
         return self.judge("purged", 0, "", bad=left) is not None
 
     def boots(self, release, took):
-        """The machine's steps are ours; TOOK seconds were for apt and DKMS."""
+        """TOOK seconds were for apt and DKMS."""
+        lines = []
+        good = self.machine("machine", release, "", lines)
+        first = re.search(r"first verified transfer after ([\d.]+) s",
+                          "\n".join(lines))
+        if first:
+            say(f"    {self.job}: apt and DKMS took {took:.0f} s, the first "
+                f"verified transfer {float(first[1]):.1f} s")
+        return good
+
+    def smoke(self, image):
+        """A kernel of another flavour transfers, too."""
+        flavour = image.rsplit("-", 2)[-2]
+        release = next((self.root / "boot").glob(
+            f"vmlinuz-*-{flavour}-amd64")).name.removeprefix("vmlinuz-")
+        return self.machine(f"machine-{flavour}", release, "packages.smoke", [])
+
+    def machine(self, name, release, words, lines):
+        """Whether the steps of debs.sh succeed with the kernel RELEASE and WORDS on its
+        command line. LINES get its console."""
         unit = "etc/systemd/system/packages-test.service"
         wants = self.root / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
@@ -148,14 +169,15 @@ class Target(Clean):
             "[Service]\nType=oneshot\nExecStart=/bin/sh /root/tests/machine\n")
         (wants / pathlib.Path(unit).name).symlink_to(f"/{unit}")
         # it would hang up what the script says
-        (self.root / "etc/systemd/system/serial-getty@ttyS0.service"
-         ).symlink_to("/dev/null")
+        getty = self.root / "etc/systemd/system/serial-getty@ttyS0.service"
+        getty.unlink(missing_ok=True)
+        getty.symlink_to("/dev/null")
         disk = self.root.with_suffix(".img")
-        if self.judge("image", *call([
+        if self.judge(f"{name}-image", *call([
                 "mke2fs", "-q", "-F", "-t", "ext4", "-d", self.root, disk,
                 "6G"])) is None:
             return False
-        done, lines = [], []
+        done = []
 
         def result(_, line):
             word, _, name = line.strip().partition(" ")
@@ -163,31 +185,26 @@ class Target(Clean):
                 done.append((word, name))
 
         self.logs.mkdir(parents=True, exist_ok=True)
-        guest = machine.Qemu("machine", self.logs / "console.log", result,
+        guest = machine.Qemu(name, self.logs / f"{name}-console.log", result,
                              lambda _, line: lines.append(line))
         with tempfile.TemporaryDirectory() as sockets:
             guest.start(guest.command(
                 self.root / f"boot/vmlinuz-{release}",
                 self.root / f"boot/initrd.img-{release}", "tcg", 2, 2048,
-                "console=ttyS0 root=/dev/vda rw panic=-1", None, 1, disk),
+                f"console=ttyS0 root=/dev/vda rw panic=-1 {words}", None, 1, disk),
                 pathlib.Path(sockets))
             ended = guest.wait(time.monotonic() + LIMIT * slow())
             guest.end()
         disk.unlink()
         (wants / pathlib.Path(unit).name).unlink()
-        for word, name in done:
+        for word, step in done:
             if word != "done":
-                self.report.add(f"{self.job}/machine-{name}", word,
+                self.report.add(f"{self.job}/{name}-{step}", word,
                                 [] if word == "ok" else lines[-30:])
         bad = [line for excerpt in splats(lines) for line in excerpt]
         if not ended or ("done", "") not in done:
             bad += ["the machine has not finished", *lines[-20:]]
-        first = re.search(r"first verified transfer after ([\d.]+) s",
-                          "\n".join(lines))
-        if first:
-            say(f"    {self.job}: apt and DKMS took {took:.0f} s, the first "
-                f"verified transfer {float(first[1]):.1f} s")
-        return (self.judge("machine", 0, "\n".join(lines), bad=bad) is not None
+        return (self.judge(name, 0, "\n".join(lines), bad=bad) is not None
                 and all(word != "not" for word, _ in done))
 
 

@@ -59,10 +59,14 @@ class Host(machine.Qemu):
         self.answers = queue.Queue()
 
     def line(self, until):
-        try:
-            return self.answers.get(timeout=max(0.1, until - time.monotonic()))
-        except queue.Empty:
-            raise Fail(f"{self.name} does not answer") from None
+        while True:
+            try:
+                return self.answers.get(timeout=1)
+            except queue.Empty:
+                if not self.alive():
+                    raise Fail(f"{self.name} has stopped, see {self.log}") from None
+                if time.monotonic() > until:
+                    raise Fail(f"{self.name} does not answer") from None
 
     def booted(self):
         until = time.monotonic() + LIMIT * slow()
@@ -137,6 +141,8 @@ class Pages:
                     "mke2fs", "-q", "-F", "-t", "ext4", "-d", self.root,
                     self.image("target"), "6G"])) is None):
             return False
+        # a machine that is made of this folder later has other steps
+        (wants / "pages.service").unlink()
         run(["cp", "--sparse=always", self.image("target"), self.image("client")])
         for disk in DISKS:
             with open(self.where / disk, "wb") as f:
