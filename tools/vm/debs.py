@@ -5,6 +5,7 @@ They are built there by the commands of README.md, and lintian judges them. Wher
 are installed from a folder, DKMS builds the modules; the tests of debian/tests look at
 those. They are upgraded and downgraded, and autopkgtest runs them once more. Then that
 Debian starts as a virtual machine, transfers, and is upgraded while a device is in use.
+It starts with Secure Boot, too, with the certificate of DKMS and without (secureboot.py).
 Two copies of it run the commands of the pages (pages.py). More kernels are installed, and the
 machine starts with each of them. At last the packages are removed.
 """
@@ -18,6 +19,7 @@ import time
 import machine
 import packages
 import pages
+import secureboot
 from base import BUILD, HERE, TOP, call, lock, say, slow
 from install import OURS, Clean, skipped, version
 from report import splats
@@ -77,7 +79,10 @@ class Builder(Clean):
 class Target(Clean):
     """A Debian that has a kernel and becomes a machine."""
 
-    def work(self, image, others, backports):
+    ROOT = "console=ttyS0 root=/dev/vda rw panic=-1"
+
+    def work(self, tools, image, others, backports):
+        """TOOLS is a Debian of the release, for what the machine does without."""
         if self.step("kernel", [*APT, "--no-install-recommends",
                                 "systemd-sysv", "udev", "initramfs-tools",
                                 f"linux-image-{image}"], True) is None:
@@ -104,6 +109,8 @@ class Target(Clean):
                 is not None
                 and self.step("downgraded", [*dkms, release]) is not None
                 and self.autopkgtest() and self.boots(release, took)
+                and (self.codename not in secureboot.RELEASES
+                     or secureboot.SecureBoot(self, tools, release)())
                 and pages.Pages(self, release)()
                 and self.step("more-kernels", [
                     *APT, "--no-install-recommends",
@@ -144,7 +151,7 @@ class Target(Clean):
     def boots(self, release, took):
         """TOOK seconds were for apt and DKMS."""
         lines = []
-        good = self.machine("machine", release, "", lines)
+        good = self.machine("machine", self.kernel(release, ""), lines)
         first = re.search(r"first verified transfer after ([\d.]+) s",
                           "\n".join(lines))
         if first:
@@ -157,11 +164,19 @@ class Target(Clean):
         flavour = image.rsplit("-", 2)[-2]
         release = next((self.root / "boot").glob(
             f"vmlinuz-*-{flavour}-amd64")).name.removeprefix("vmlinuz-")
-        return self.machine(f"machine-{flavour}", release, "packages.smoke", [])
+        return self.machine(f"machine-{flavour}",
+                            self.kernel(release, "packages.smoke"), [])
 
-    def machine(self, name, release, words, lines):
-        """Whether the steps of debs.sh succeed with the kernel RELEASE and WORDS on its
-        command line. LINES get its console."""
+    def kernel(self, release, words):
+        """The command, for a machine and its disk, that has QEMU start the kernel RELEASE
+        with WORDS on its command line."""
+        return lambda guest, disk: guest.command(
+            self.root / f"boot/vmlinuz-{release}", self.root / f"boot/initrd.img-{release}",
+            "tcg", 2, 2048, f"{self.ROOT} {words}", None, 1, disk)
+
+    def machine(self, name, command, lines, reached=None):
+        """Whether the steps of debs.sh succeed in the machine that COMMAND starts. LINES
+        get its console. None if that lacks REACHED, and the report is left alone."""
         unit = "etc/systemd/system/packages-test.service"
         wants = self.root / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
@@ -188,15 +203,13 @@ class Target(Clean):
         guest = machine.Qemu(name, self.logs / f"{name}-console.log", result,
                              lambda _, line: lines.append(line))
         with tempfile.TemporaryDirectory() as sockets:
-            guest.start(guest.command(
-                self.root / f"boot/vmlinuz-{release}",
-                self.root / f"boot/initrd.img-{release}", "tcg", 2, 2048,
-                f"console=ttyS0 root=/dev/vda rw panic=-1 {words}", None, 1, disk),
-                pathlib.Path(sockets))
+            guest.start(command(guest, disk), pathlib.Path(sockets))
             ended = guest.wait(time.monotonic() + LIMIT * slow())
             guest.end()
         disk.unlink()
         (wants / pathlib.Path(unit).name).unlink()
+        if reached and not any(reached in line for line in lines):
+            return None
         for word, step in done:
             if word != "done":
                 self.report.add(f"{self.job}/{name}-{step}", word,
@@ -230,7 +243,7 @@ def work(codename, report):
             target.copy(TOP / "debian", "/root/source/debian")
             target.copy(TOP / "debian/tests", "/root/tests")
             shutil.copy(HERE / "debs.sh", target.root / "root/tests/machine")
-            return target.work(*RELEASES[codename])
+            return target.work(builder, *RELEASES[codename])
         finally:
             shutil.rmtree(where, ignore_errors=True)
 

@@ -73,12 +73,65 @@ unloaded() {	# the files of the modules are gone
 	rmmod kofi
 }
 
+installed=/lib/modules/$(uname -r)/updates/dkms
+
+locked() {	# Secure Boot is on, and what the kernel makes of it
+	mokutil --sb-state | tee /root/said
+	grep -x "SecureBoot enabled" /root/said
+	cat /sys/kernel/security/lockdown
+	grep -F "[integrity]" /sys/kernel/security/lockdown
+}
+
+enrolled() {
+	mokutil --test-key /var/lib/dkms/mok.pub >/root/said || :	# its status varies
+	cat /root/said
+	grep "is already enrolled" /root/said
+	for file in "$installed"/kofi*.ko*; do
+		module=${file##*/}
+		module=${module%%.*}
+		modprobe "$module"
+		# out of tree; an E would mean that its signature is not accepted
+		[ "$(cat "/sys/module/$module/taint")" = O ]
+	done
+	lsmod | grep '^kofi'
+	kofi check
+}
+
+rejected() {
+	mokutil --test-key /var/lib/dkms/mok.pub >/root/said || :
+	cat /root/said
+	grep "is not enrolled" /root/said
+	modprobe kofi 2>/root/said && return 1
+	cat /root/said
+	grep "Key was rejected by service" /root/said
+	for file in "$installed"/kofi*.ko*; do
+		insmod "$file" 2>/root/said && return 1
+		cat /root/said
+		grep "Key was rejected by service" /root/said
+	done
+	dmesg | grep "Loading of module with unavailable key is rejected"
+	! lsmod | grep '^kofi'
+}
+
 finish() {
 	dmesg | grep -i kofi
 	echo 'done' >/dev/ttyS1
 	systemctl poweroff --force
 }
 
+if grep -w packages.unknown /proc/cmdline; then
+	step locked locked
+	step rejected rejected
+	finish
+	exit
+fi
+if grep -w packages.enrolled /proc/cmdline; then
+	step locked locked
+	step modules enrolled
+	step smoke sh /root/tests/smoke
+	finish
+	exit
+fi
 step smoke sh /root/tests/smoke
 if grep -w packages.smoke /proc/cmdline; then
 	finish

@@ -197,17 +197,24 @@ class Machine:
 class Qemu(Machine):
     """A machine with a network card for each cable it is given."""
 
+    @staticmethod
+    def cmdline(words, accel):
+        """The kernel's command line for WORDS."""
+        khz = host.tsc_khz() if accel == "tcg" else None
+        # a guest that a busy host interrupts while it measures this is wrong by
+        # two orders, and all of its times with it
+        return f"{words} tsc_early_khz={khz}" if khz else words
+
     def command(self, kernel, image, accel, smp, mem, cmdline, netdev, index,
                 disk=None):
+        return [*self.hardware(accel, smp, mem, netdev, index, disk), "-kernel", kernel,
+                "-initrd", image, "-append", self.cmdline(cmdline, accel)]
+
+    @staticmethod
+    def hardware(accel, smp, mem, netdev, index, disk=None):
+        """The machine without anything to start."""
         cmd = ["qemu-system-x86_64", "-M", "q35", "-smp", smp, "-m", mem,
-               "-nodefaults", "-no-reboot", "-display", "none",
-               "-kernel", kernel, "-initrd", image]
-        khz = host.tsc_khz() if accel == "tcg" else None
-        if khz:
-            # a guest that a busy host interrupts while it measures this is wrong by
-            # two orders, and all of its times with it
-            cmdline += f" tsc_early_khz={khz}"
-        cmd += ["-append", cmdline]
+               "-nodefaults", "-no-reboot", "-display", "none"]
         if accel == "kvm":
             cmd += ["-accel", "kvm", "-cpu", "host"]
         elif accel == "icount":
