@@ -136,7 +136,8 @@ class Target(Clean):
         """Debian's runner is there; it runs the test that needs no machine. What its tests
         depend on is there, too."""
         return (self.step("autopkgtest-install", [
-            *APT, "--no-install-recommends", "autopkgtest", "diod"], True) is not None
+            *APT, "--no-install-recommends", "autopkgtest", "diod",
+            "stunnel4"], True) is not None
                 and self.step("autopkgtest", [
                     "autopkgtest", "-B", "--test-name=dkms", "/root/source/",
                     "--", "null"], True) is not None)
