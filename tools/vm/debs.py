@@ -134,10 +134,10 @@ class Target(Clean):
 
     def autopkgtest(self):
         """Debian's runner is there; it runs the test that needs no machine. What its tests
-        depend on is there, too."""
+        and the machine depend on is there, too."""
         return (self.step("autopkgtest-install", [
             *APT, "--no-install-recommends", "autopkgtest", "diod",
-            "stunnel4"], True) is not None
+            "nftables", "stunnel4"], True) is not None
                 and self.step("autopkgtest", [
                     "autopkgtest", "-B", "--test-name=dkms", "/root/source/",
                     "--", "null"], True) is not None)

@@ -73,6 +73,26 @@ unloaded() {	# the files of the modules are gone
 	rmmod kofi
 }
 
+refused() {	# VERDICT: rules of this machine do so, and kofi check asks about them
+	nft add table inet checked
+	nft add chain inet checked input '{ type filter hook input priority 0; }'
+	nft "add rule inet checked input iif lo meta l4proto tcp $1"
+	kofi check -p sock -d lo >/root/said && return 1
+	nft delete table inet checked
+	cat /root/said
+	grep "msg *127.0.0.1: FAILED: .*; does a firewall rule or a policy route forbid it?" \
+		/root/said
+}
+
+firewall() {
+	kofi check -p sock -d lo
+	refused drop
+	refused reject
+	refused "reject with tcp reset"
+	kofi check -p sock -d lo
+	rmmod kofi_perf
+}
+
 installed=/lib/modules/$(uname -r)/updates/dkms
 
 locked() {	# Secure Boot is on, and what the kernel makes of it
@@ -140,6 +160,7 @@ fi
 # the runner does not know that this is a machine of its own
 step autopkgtest autopkgtest -B --test-name=smoke --ignore-restrictions=isolation-machine \
 	/root/source/ -- null
+step firewall firewall
 step units sh /root/tests/units
 step mapped mapped
 step upgraded upgraded
