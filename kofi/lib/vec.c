@@ -10,8 +10,8 @@
  * A scatterlist is seen through a window that moves when it is used up.
  *
  * Nothing here allocates, sleeps or locks: the provider ensures that a cursor has one
- * user at a time. kofi_cursor_init() finds all errors of a vector; afterwards nothing
- * fails.
+ * user at a time. kofi_cursor_init() finds all errors of a vector; afterwards only copies
+ * may fail.
  */
 #include <linux/bvec.h>
 #include <linux/export.h>
@@ -170,6 +170,77 @@ void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes)
 	cur->left -= bytes;
 }
 EXPORT_SYMBOL_GPL(kofi_cursor_used);
+
+/**
+ * kofi_cursor_read - copy bytes of an operation to a buffer
+ * @cur: the cursor, made with ITER_SOURCE
+ * @to: the buffer, outside of @cur
+ * @len: number of bytes, at most @cur->left
+ *
+ * Context: any.
+ * Return: 0 with the cursor moved by @len; -EFAULT if the memory cannot be read, or is
+ * shorter than @len, with the cursor at an undefined position.
+ */
+int kofi_cursor_read(struct kofi_cursor *cur, void *to, size_t len)
+{
+	const void *flat = kofi_cursor_flat(cur, len);
+
+	if (likely(flat)) {
+		memcpy(to, flat, len);
+		kofi_cursor_used(cur, len);
+		return 0;
+	}
+	while (len) {
+		struct iov_iter iter = *kofi_cursor_iter(cur);
+		size_t n = min(len, iov_iter_count(&iter));
+
+		if (!n || copy_from_iter(to, n, &iter) != n)
+			return -EFAULT;
+		kofi_cursor_used(cur, n);
+		to += n;
+		len -= n;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_read);
+
+/**
+ * kofi_cursor_write - copy a buffer to the memory of an operation
+ * @cur: the cursor, made with ITER_DEST
+ * @from: the buffer
+ * @len: number of bytes; bytes beyond the end of the memory are not copied
+ *
+ * Unlike kofi_cursor_read() it may be called with more bytes than the memory takes, as for
+ * a truncated message.
+ *
+ * Context: any.
+ * Return: 0 with the cursor moved by the number of copied bytes; -EFAULT, after a warning,
+ * if the memory cannot be written, with the cursor at an undefined position.
+ */
+int kofi_cursor_write(struct kofi_cursor *cur, const void *from, size_t len)
+{
+	void *flat;
+
+	len = min(len, cur->left);
+	flat = kofi_cursor_flat(cur, len);
+	if (likely(flat)) {
+		memcpy(flat, from, len);
+		kofi_cursor_used(cur, len);
+		return 0;
+	}
+	while (len) {
+		struct iov_iter iter = *kofi_cursor_iter(cur);
+		size_t n = min(len, iov_iter_count(&iter));
+
+		if (WARN_ON_ONCE(!n || copy_to_iter(from, n, &iter) != n))
+			return -EFAULT;
+		kofi_cursor_used(cur, n);
+		from += n;
+		len -= n;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_write);
 
 /*
  * Copy into one kernel buffer, as for most small messages, without the iterator's walk

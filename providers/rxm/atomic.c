@@ -101,7 +101,7 @@ int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 	ok = status ? IS_ERR_VALUE((long)status) : len == op->cur.len;
 	if (ok)
 		err = -status;
-	if (!err && !rxm_copy(&op->cur, r + 1, len))
+	if (!err && kofi_cursor_write(&op->cur, r + 1, len))
 		err = EFAULT;
 	rxm_op_put(op, err);
 	return ok ? 0 : -EPROTO;

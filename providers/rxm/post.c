@@ -92,23 +92,14 @@ static struct rxm_op *rxm_op_get(struct rxm_ep *ep)
 /* Copy the payload, so that the consumer may reuse its memory at once. */
 static int rxm_op_inject(struct rxm_op *op)
 {
-	struct kvec kv = { .iov_base = op->inject, .iov_len = op->cur.len };
-	const struct fi_msg copy = { .msg_iov = &kv, .iov_count = 1 };
-	size_t off = 0;
+	size_t len = op->cur.len;
 
-	if (kv.iov_len > op->ep->base.info->tx_attr->inject_size)
+	if (len > op->ep->base.info->tx_attr->inject_size ||
+	    kofi_cursor_read(&op->cur, op->inject, len))
 		return -EINVAL;
-	while (op->cur.left) {
-		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
-		size_t n = iov_iter_count(&iter);
-
-		if (copy_from_iter(op->inject + off, n, &iter) != n)
-			return -EINVAL;
-		kofi_cursor_used(&op->cur, n);
-		off += n;
-	}
 	op->sgl = NULL;
-	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+	kofi_cursor_replace(&op->cur, op->inject);
+	return 0;
 }
 
 static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,

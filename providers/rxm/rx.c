@@ -300,7 +300,7 @@ static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
 static void rxm_message_copy(struct rxm_buf *head, const void *data, size_t len)
 {
 	if (head->op && !head->fault)
-		head->fault = !rxm_copy(&head->op->cur, data, len);
+		head->fault = kofi_cursor_write(&head->op->cur, data, len);
 }
 
 /* Copy a whole message. The cursor does not advance, as nothing follows. */
@@ -317,7 +317,7 @@ static void rxm_eager_copy(struct rxm_buf *buf)
 	if (likely(flat))
 		memcpy(flat, buf->data, len);
 	else
-		buf->fault = !rxm_copy(&op->cur, buf->data, len);
+		buf->fault = kofi_cursor_write(&op->cur, buf->data, len);
 }
 
 /* Complete the receive of a message, unless the message is discarded. */

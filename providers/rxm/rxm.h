@@ -796,7 +796,6 @@ void rxm_op_await(struct rxm_op *op);
 bool rxm_op_unawait(struct rxm_op *op);
 struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic);
 void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
-bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
 
 /* tx.c */
 void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc);

@@ -229,37 +229,3 @@ struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic)
 	spin_unlock_irqrestore(&c->lock, irq);
 	return op;
 }
-
-/**
- * rxm_copy - copy received bytes to the consumer's memory
- * @cur: the consumer's memory
- * @data: the bytes
- * @len: number of bytes; those that exceed the memory are discarded
- *
- * Context: softirq, or with bottom halves off.
- * Return: false if the memory cannot be written.
- */
-bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len)
-{
-	void *flat;
-
-	len = min(len, cur->left);
-	flat = kofi_cursor_flat(cur, len);
-	if (likely(flat)) {
-		memcpy(flat, data, len);
-		kofi_cursor_used(cur, len);
-		return true;
-	}
-	while (len) {
-		struct iov_iter iter = *kofi_cursor_iter(cur);
-		size_t n = min(len, iov_iter_count(&iter));
-
-		n = copy_to_iter(data, n, &iter);
-		if (WARN_ON_ONCE(!n))
-			return false;
-		kofi_cursor_used(cur, n);
-		data += n;
-		len -= n;
-	}
-	return true;
-}

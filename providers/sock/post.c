@@ -53,32 +53,24 @@ void ksk_tx_exit(struct ksk_ep *ep)
 /* ---------------------------------------------------------------- posting */
 
 /*
- * Copy the payload of an inject into its operation: behind the one segment of
- * the cursor that it needs then. Others are in the way until all is copied.
+ * Copy the payload of an inject into its record, behind the first segment of the cursor.
+ * Other segments of the cursor are in this place until the payload has been copied.
  */
 static int ksk_tx_inject(struct ksk_txop *op, const struct fi_msg *msg)
 {
+	size_t len = op->cur.len;
 	void *to = &op->cur.bv[1];
-	struct kvec kv = { .iov_base = to, .iov_len = op->cur.len };
-	const struct fi_msg copy = { .msg_iov = &kv, .iov_count = 1 };
 	u8 bytes[KSK_INJECT_MAX];
-	size_t off = 0;
 
 	if (msg->vec == KOFI_KVEC && msg->iov_count == 1) {
-		memcpy(to, msg->msg_iov->iov_base, kv.iov_len);
-		return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
-	}
-	while (op->cur.left) {
-		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
-		size_t n = iov_iter_count(&iter);
-
-		if (copy_from_iter(bytes + off, n, &iter) != n)
+		memcpy(to, msg->msg_iov->iov_base, len);
+	} else {
+		if (kofi_cursor_read(&op->cur, bytes, len))
 			return -EINVAL;
-		kofi_cursor_used(&op->cur, n);
-		off += n;
+		memcpy(to, bytes, len);
 	}
-	memcpy(to, bytes, off);
-	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+	kofi_cursor_replace(&op->cur, to);
+	return 0;
 }
 
 /* Copy the peer's memory, which must be as long as ours. */

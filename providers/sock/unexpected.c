@@ -378,18 +378,7 @@ void ksk_unexpected_cut(struct ksk_unexpected *u)
 static void ksk_unexpected_copy(const struct ksk_unexpected *u,
 				struct kofi_rxop *op)
 {
-	size_t off, n, len = min(u->rxmsg.len, op->cur.len);
-
-	for (off = 0; off < len; off += n) {
-		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
-
-		n = copy_to_iter(u->buf + off, min(len - off,
-						   iov_iter_count(&iter)),
-				 &iter);
-		if (WARN_ON_ONCE(!n))
-			break;
-		kofi_cursor_used(&op->cur, n);
-	}
+	kofi_cursor_write(&op->cur, u->buf, u->rxmsg.len);
 	kofi_rxq_received(ksk_unexpected_rxq(u->rdm), &u->rxmsg, op);
 }
 

@@ -491,7 +491,6 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	u8 *to = vrb_txop_inject(op);
 	struct kofi_cursor cur;
-	size_t off = 0;
 	int err;
 
 	err = kofi_cursor_init(&cur, msg, ITER_SOURCE,
@@ -500,15 +499,8 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 		return err;
 	if (cur.len > ep->base.info->tx_attr->inject_size)
 		return -EINVAL;
-	while (cur.left) {
-		struct iov_iter iter = *kofi_cursor_iter(&cur);
-		size_t n = iov_iter_count(&iter);
-
-		if (copy_from_iter(to + off, n, &iter) != n)
-			return -EINVAL;
-		kofi_cursor_used(&cur, n);
-		off += n;
-	}
+	if (kofi_cursor_read(&cur, to, cur.len))
+		return -EINVAL;
 	*kv = (struct kvec) { .iov_base = to, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
 	/*

@@ -35,16 +35,12 @@ static int loop_copy(struct loop_ep *ep, struct kofi_cursor *from,
 		     struct kofi_cursor *to)
 {
 	while (from->left && to->left) {
-		struct iov_iter in = *kofi_cursor_iter(from);
-		struct iov_iter out = *kofi_cursor_iter(to);
-		size_t n = min3(iov_iter_count(&in), iov_iter_count(&out),
-				PAGE_SIZE);
+		size_t n = min3(from->left, to->left, PAGE_SIZE);
+		int err = kofi_cursor_read(from, ep->page, n) ?:
+			  kofi_cursor_write(to, ep->page, n);
 
-		if (copy_from_iter(ep->page, n, &in) != n ||
-		    copy_to_iter(ep->page, n, &out) != n)
-			return -EFAULT;
-		kofi_cursor_used(from, n);
-		kofi_cursor_used(to, n);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -122,10 +118,6 @@ void loop_wake(struct kofi_rxmsg *msg)
 static int loop_fill(struct loop_ep *ep, struct loop_op *op,
 		     const struct fi_msg *msg, u64 flags)
 {
-	struct kvec inject = { .iov_base = op->inject };
-	const struct fi_msg copy = { .msg_iov = &inject, .iov_count = 1 };
-	struct iov_iter iter;
-	size_t n;
 	int err;
 
 	err = kofi_cursor_init(&op->cur, msg, ITER_SOURCE,
@@ -143,14 +135,10 @@ static int loop_fill(struct loop_ep *ep, struct loop_op *op,
 	if (op->cur.len > min_t(size_t, LOOP_INJECT,
 				ep->base.info->tx_attr->inject_size))
 		return -EINVAL;
-	for (; op->cur.left; inject.iov_len += n) {
-		iter = *kofi_cursor_iter(&op->cur);
-		n = iov_iter_count(&iter);
-		if (copy_from_iter(op->inject + inject.iov_len, n, &iter) != n)
-			return -EFAULT;
-		kofi_cursor_used(&op->cur, n);
-	}
-	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+	err = kofi_cursor_read(&op->cur, op->inject, op->cur.len);
+	if (!err)
+		kofi_cursor_replace(&op->cur, op->inject);
+	return err;
 }
 
 /*

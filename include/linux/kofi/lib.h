@@ -394,6 +394,26 @@ static __always_inline int kofi_cursor_init(struct kofi_cursor *cur,
 }
 
 /**
+ * kofi_cursor_replace - replace the memory of an operation by a buffer of the provider
+ * @cur: the cursor, made with ITER_SOURCE
+ * @buf: the buffer, which contains all @cur->len bytes of the operation; may lie behind
+ *	kv[0] inside a truncated cursor
+ *
+ * The cursor no longer refers to the consumer's memory. It starts at the first byte.
+ *
+ * Context: any.
+ */
+static __always_inline void kofi_cursor_replace(struct kofi_cursor *cur,
+						void *buf)
+{
+	cur->kv[0].iov_base = buf;
+	cur->kv[0].iov_len = cur->len;
+	cur->sg_left = 0;
+	cur->left = cur->len;
+	kofi_iter_kvec(&cur->iter, ITER_SOURCE, cur->kv, 1, cur->len);
+}
+
+/**
  * kofi_cursor_iter - memory from the position on
  * @cur: the cursor
  *
@@ -431,6 +451,8 @@ static __always_inline void *kofi_cursor_flat(const struct kofi_cursor *cur,
 }
 
 void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
+int kofi_cursor_read(struct kofi_cursor *cur, void *to, size_t len);
+int kofi_cursor_write(struct kofi_cursor *cur, const void *from, size_t len);
 int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 			      const struct kofi_skb_part *from, size_t len);
 

@@ -348,7 +348,7 @@ static void rxq_place(struct rxq_model *m, struct rxq_msg *s, int err)
 	struct rxq_recv *r = s->recv;
 	u8 *mem = page_address(r->mem) + r->first + s->off;
 	u8 byte = 1 + m->step % 255, pattern[64];
-	size_t done;
+	size_t done, n;
 
 	wc.len = min(s->msg.len, s->op->cur.len);
 	if (!err && s->msg.len > wc.len) {
@@ -356,15 +356,10 @@ static void rxq_place(struct rxq_model *m, struct rxq_msg *s, int err)
 		wc.olen = s->msg.len - wc.len;
 	}
 	memset(pattern, byte, sizeof(pattern));
-	for (done = 0; done < wc.len;) {
-		struct iov_iter iter = *kofi_cursor_iter(&s->op->cur);
-		size_t n = min3(wc.len - done, sizeof(pattern),
-				iov_iter_count(&iter));
-
-		rxq_check(m, copy_to_iter(pattern, n, &iter) == n,
+	for (done = 0; done < wc.len; done += n) {
+		n = min(wc.len - done, sizeof(pattern));
+		rxq_check(m, !kofi_cursor_write(&s->op->cur, pattern, n),
 			  "memory that takes no bytes");
-		kofi_cursor_used(&s->op->cur, n);
-		done += n;
 	}
 	rxq_check(m, !memchr_inv(mem, byte, wc.len), "bytes in another place");
 	kofi_rxq_done(m->q, s->op, &wc);

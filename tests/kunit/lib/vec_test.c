@@ -185,6 +185,40 @@ static void vec_read(struct kunit *test)
 	}
 }
 
+/* Read into a buffer in steps of every size, and again from the buffer. */
+static void vec_read_buffer(struct kunit *test)
+{
+	static const size_t steps[] = { 1, 7, 100, 4096, 1 << 20 };
+	const struct vec_case *c = test->param_value;
+	struct vec *v = test->priv;
+	u8 *out = kunit_kzalloc(test, 2 * VEC_BYTES, GFP_KERNEL);
+	u8 *again = out + VEC_BYTES;
+	size_t n, done;
+	int s;
+
+	KUNIT_ASSERT_NOT_NULL(test, out);
+	for (s = 0; s < ARRAY_SIZE(steps); s++) {
+		vec_build(v, c, ITER_SOURCE);
+		memset(out, 0, 2 * VEC_BYTES);
+		KUNIT_ASSERT_EQ(test, kofi_cursor_init(&v->cur, &v->msg,
+						       ITER_SOURCE, 16), 0);
+		for (done = 0; v->cur.left; done += n) {
+			n = min(v->cur.left, steps[s]);
+			KUNIT_ASSERT_EQ(test, kofi_cursor_read(&v->cur, out + done,
+							       n), 0);
+		}
+		KUNIT_EXPECT_EQ(test, done, v->len);
+		KUNIT_EXPECT_EQ(test, memcmp(out, v->flat, v->len), 0);
+		KUNIT_EXPECT_EQ(test, kofi_cursor_read(&v->cur, again, 1), -EFAULT);
+
+		kofi_cursor_replace(&v->cur, out);
+		KUNIT_EXPECT_EQ(test, v->cur.left, v->len);
+		KUNIT_EXPECT_EQ(test, kofi_cursor_read(&v->cur, again, v->len), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(again, v->flat, v->len), 0);
+		KUNIT_EXPECT_EQ(test, v->cur.left, 0);
+	}
+}
+
 /* A packet with a linear part, page fragments and a fragment list */
 static struct sk_buff *vec_skb(struct kunit *test, size_t len)
 {
@@ -221,6 +255,24 @@ static struct sk_buff *vec_skb(struct kunit *test, size_t len)
 	return skb;
 }
 
+/* Check that the segments have the bytes of a packet from offset 10, and gaps none. */
+static void vec_check_placed(struct kunit *test)
+{
+	const struct vec_case *c = test->param_value;
+	struct vec *v = test->priv;
+	size_t i, bad = 0;
+
+	vec_build(v, c, ITER_DEST);
+	for (i = 0; i < v->len; i++)
+		bad += v->flat[i] != (u8)(vec_byte(10 + i) ^ 0x5a);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	for (i = 0; i < c->first; i++)
+		bad += v->mem[i] != 0;
+	for (i = 0; c->gap && !c->empty && i + 1 < c->segs; i++)
+		bad += v->mem[c->first + (i + 1) * (c->size + c->gap) - 1] != 0;
+	KUNIT_EXPECT_EQ(test, bad, 0);
+}
+
 /* Place packets through the cursor, in steps, from odd offsets. */
 static void vec_write(struct kunit *test)
 {
@@ -228,14 +280,13 @@ static void vec_write(struct kunit *test)
 	const struct vec_case *c = test->param_value;
 	struct vec *v = test->priv;
 	struct sk_buff *skb;
-	size_t i;
 	int s;
 
 	vec_build(v, c, ITER_DEST);
 	skb = vec_skb(test, v->len + 10);
 	for (s = 0; s < ARRAY_SIZE(steps); s++) {
 		struct kofi_skb_part from;
-		size_t done = 0, bad = 0;
+		size_t done = 0;
 
 		kofi_skb_part_init(&from, skb, 10, v->len);
 		memset(v->mem, 0, VEC_BYTES);
@@ -251,19 +302,38 @@ static void vec_write(struct kunit *test)
 			done += n;
 		}
 		KUNIT_EXPECT_EQ(test, done, v->len);
-		/* what is in the segments now, and nothing beside them */
-		vec_build(v, c, ITER_DEST);
-		for (i = 0; i < v->len; i++)
-			bad += v->flat[i] != (u8)(vec_byte(10 + i) ^ 0x5a);
-		KUNIT_EXPECT_EQ(test, bad, 0);
-		for (i = 0; i < c->first; i++)
-			bad += v->mem[i] != 0;
-		for (i = 0; c->gap && !c->empty && i + 1 < c->segs; i++)
-			bad += v->mem[c->first + (i + 1) * (c->size + c->gap) -
-				      1] != 0;
-		KUNIT_EXPECT_EQ(test, bad, 0);
+		vec_check_placed(test);
 	}
 	kfree_skb(skb);
+}
+
+/* Write a buffer in steps. The last step has more bytes than the memory takes. */
+static void vec_write_buffer(struct kunit *test)
+{
+	static const size_t steps[] = { 1, 3, 64, 1499, 1 << 20 };
+	const struct vec_case *c = test->param_value;
+	struct vec *v = test->priv;
+	u8 *from = kunit_kzalloc(test, VEC_BYTES, GFP_KERNEL);
+	size_t i, n, done;
+	int s;
+
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	for (i = 0; i < VEC_BYTES; i++)
+		from[i] = vec_byte(10 + i) ^ 0x5a;
+	for (s = 0; s < ARRAY_SIZE(steps); s++) {
+		memset(v->mem, 0, VEC_BYTES);
+		vec_build(v, c, ITER_DEST);
+		KUNIT_ASSERT_EQ(test, kofi_cursor_init(&v->cur, &v->msg,
+						       ITER_DEST, 16), 0);
+		for (done = 0; done < v->len; done += n) {
+			n = min(VEC_BYTES - done, steps[s]);
+			KUNIT_ASSERT_EQ(test, kofi_cursor_write(&v->cur, from + done,
+								n), 0);
+		}
+		KUNIT_EXPECT_EQ(test, v->cur.left, 0);
+		KUNIT_EXPECT_EQ(test, kofi_cursor_write(&v->cur, from, 1), 0);
+		vec_check_placed(test);
+	}
 }
 
 /* An iterator that is used up points behind its segments, or nowhere. */
@@ -352,7 +422,9 @@ static void vec_iter_refused(struct kunit *test)
 
 static struct kunit_case vec_cases[] = {
 	KUNIT_CASE_PARAM(vec_read, vec_case_gen_params),
+	KUNIT_CASE_PARAM(vec_read_buffer, vec_case_gen_params),
 	KUNIT_CASE_PARAM(vec_write, vec_case_gen_params),
+	KUNIT_CASE_PARAM(vec_write_buffer, vec_case_gen_params),
 	KUNIT_CASE(vec_write_nothing),
 	KUNIT_CASE(vec_refused),
 	KUNIT_CASE(vec_iter_refused),
