@@ -9,7 +9,6 @@
  * connection must not stall other peers: half of the transmits are reserved for
  * connected peers.
  */
-#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
@@ -286,22 +285,13 @@ static int rxm_op_submit(struct rxm_op *op, fi_addr_t fi_addr)
 	return err;
 }
 
-/* Copy the description of the peer's memory, which must be as long as the local memory. */
 static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 {
-	size_t i, len = 0;
-
-	if (!post->nr_rma || !post->rma ||
-	    post->nr_rma > op->ep->base.info->tx_attr->rma_iov_limit ||
-	    post->nr_rma > RXM_RMA_IOV)
-		return -EINVAL;
-	for (i = 0; i < post->nr_rma; i++) {
-		op->rma.iov[i] = post->rma[i];
-		if (check_add_overflow(len, post->rma[i].len, &len))
-			return -EINVAL;
-	}
 	op->rma.nr = post->nr_rma;
-	return len == op->cur.len ? 0 : -EINVAL;
+	return kofi_rma_check(post->rma, post->nr_rma,
+			      min_t(size_t, RXM_RMA_IOV,
+				    op->ep->base.info->tx_attr->rma_iov_limit),
+			      op->cur.len, op->rma.iov);
 }
 
 /* Must a post be refused, as too many others wait for connections? */

@@ -5,7 +5,6 @@
  * it. An error has no effect.
  */
 #include <linux/mm.h>
-#include <linux/overflow.h>
 #include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -73,24 +72,6 @@ static int ksk_tx_inject(struct ksk_txop *op, const struct fi_msg *msg)
 	return 0;
 }
 
-/* Copy the peer's memory, which must be as long as ours. */
-static int ksk_tx_fill_rma(struct ksk_ep *ep, struct ksk_txop *op,
-			   const struct ksk_post *post)
-{
-	size_t i, len = 0;
-
-	if (!post->rma_count || !post->rma ||
-	    post->rma_count > min_t(size_t, KSK_RMA_MAX,
-				    ep->base.info->tx_attr->rma_iov_limit))
-		return -EINVAL;
-	for (i = 0; i < post->rma_count; i++) {
-		op->rma[i] = post->rma[i];
-		if (check_add_overflow(len, post->rma[i].len, &len))
-			return -EINVAL;
-	}
-	return len == op->cur.len ? 0 : -EINVAL;
-}
-
 static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 		       const struct fi_msg *msg, const struct ksk_post *post,
 		       u64 flags)
@@ -123,7 +104,10 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	if (post->op == KSK_OP_TAGGED) {
 		op->tag = post->tag;
 	} else if (post->op != KSK_OP_MSG) {
-		err = ksk_tx_fill_rma(ep, op, post);
+		err = kofi_rma_check(post->rma, post->rma_count,
+				     min_t(size_t, KSK_RMA_MAX,
+					   info->tx_attr->rma_iov_limit),
+				     op->cur.len, op->rma);
 		if (err)
 			return err;
 	}

@@ -514,24 +514,21 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	return 0;
 }
 
-/* Check that the peer's memory is as long as the local memory. */
+/* Check the peer's memory. Keys of devices have 32 bits. */
 static int vrb_tx_check_rma(const struct vrb_ep *ep, const struct vrb_txop *op,
 			    const struct vrb_post *post)
 {
-	size_t i, len = 0;
+	size_t i, limit = min_t(size_t, VRB_RMA_MAX,
+				ep->base.info->tx_attr->rma_iov_limit);
+	int err;
 
 	if (post->op == VRB_SEND)
 		return 0;
-	if (!post->rma_count || !post->rma ||
-	    post->rma_count > min_t(size_t, VRB_RMA_MAX,
-				    ep->base.info->tx_attr->rma_iov_limit))
-		return -EINVAL;
-	for (i = 0; i < post->rma_count; i++) {
-		if (check_add_overflow(len, post->rma[i].len, &len) ||
-		    post->rma[i].key > U32_MAX)
-			return -EINVAL;
-	}
-	return len == op->len ? 0 : -EINVAL;
+	err = kofi_rma_check(post->rma, post->rma_count, limit, op->len, NULL);
+	for (i = 0; !err && i < post->rma_count; i++)
+		if (post->rma[i].key > U32_MAX)
+			err = -EINVAL;
+	return err;
 }
 
 static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,

@@ -227,6 +227,35 @@ static __always_inline struct fi_msg kofi_rma_msg(const struct fi_msg_rma *from)
 }
 
 /**
+ * kofi_rma_check - check the peer's segments of a remote access
+ * @rma: the segments, or NULL
+ * @count: number of segments
+ * @limit: most segments
+ * @len: length of the local memory in bytes
+ * @copy: receives the segments, has room for @limit; or NULL
+ *
+ * Context: any.
+ * Return: 0; -EINVAL without a segment, for too many segments, or if the sum of their
+ * lengths overflows or is not @len.
+ */
+static __always_inline int kofi_rma_check(const struct fi_rma_iov *rma,
+					  size_t count, size_t limit, size_t len,
+					  struct fi_rma_iov *copy)
+{
+	size_t i, sum = 0;
+
+	if (!count || !rma || count > limit)
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		if (copy)
+			copy[i] = rma[i];
+		if (check_add_overflow(sum, rma[i].len, &sum))
+			return -EINVAL;
+	}
+	return sum == len ? 0 : -EINVAL;
+}
+
+/**
  * struct kofi_cursor - position in the memory of an operation
  * @iter: rest of the current window
  * @sg: next scatterlist entry behind the window

@@ -420,6 +420,48 @@ static void vec_iter_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, v->cur.left, 8);
 }
 
+/* Segments of a peer: their number, and the sum of their lengths */
+static void vec_remote(struct kunit *test)
+{
+	static const struct {
+		u64	len[5];
+		size_t	count;
+		size_t	local;
+		int	err;
+	} cases[] = {
+		{ { 100 }, 1, 100, 0 },
+		{ { 0 }, 1, 0, 0 },
+		{ { 60, 0, 40 }, 3, 100, 0 },
+		{ { 25, 25, 25, 25 }, 4, 100, 0 },
+		{ { 20, 20, 20, 20, 20 }, 5, 100, -EINVAL },
+		{ { 0 }, 0, 0, -EINVAL },
+		{ { 99 }, 1, 100, -EINVAL },
+		{ { 101 }, 1, 100, -EINVAL },
+		{ { U64_MAX, 101 }, 2, 100, -EINVAL },
+	};
+	struct fi_rma_iov rma[5], copy[5];
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		memset(copy, 0x77, sizeof(copy));
+		for (k = 0; k < ARRAY_SIZE(rma); k++)
+			rma[k] = (struct fi_rma_iov) {
+				.addr = 1000 + k, .len = cases[i].len[k], .key = 10 + k,
+			};
+		KUNIT_EXPECT_EQ_MSG(test, kofi_rma_check(rma, cases[i].count, 4,
+							 cases[i].local, NULL),
+				    cases[i].err, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, kofi_rma_check(rma, cases[i].count, 4,
+							 cases[i].local, copy),
+				    cases[i].err, "case %d", i);
+		if (!cases[i].err)
+			KUNIT_EXPECT_EQ(test, memcmp(copy, rma, cases[i].count *
+						     sizeof(rma[0])), 0);
+		KUNIT_EXPECT_NULL(test, memchr_inv(&copy[4], 0x77, sizeof(copy[4])));
+	}
+	KUNIT_EXPECT_EQ(test, kofi_rma_check(NULL, 1, 4, 100, copy), -EINVAL);
+}
+
 static struct kunit_case vec_cases[] = {
 	KUNIT_CASE_PARAM(vec_read, vec_case_gen_params),
 	KUNIT_CASE_PARAM(vec_read_buffer, vec_case_gen_params),
@@ -428,6 +470,7 @@ static struct kunit_case vec_cases[] = {
 	KUNIT_CASE(vec_write_nothing),
 	KUNIT_CASE(vec_refused),
 	KUNIT_CASE(vec_iter_refused),
+	KUNIT_CASE(vec_remote),
 	{}
 };
 
