@@ -23,11 +23,12 @@
  *
  * A post that is refused because there is no slot waits in the queue (cq.c). A post that
  * is refused because the provider lacks a resource sets KOFI_EP_BLOCKED and
- * tries once more; the next completion finds the bit and schedules the consumer's
- * write-space callback. Therefore an operation releases its resources
+ * tries once more (kofi_ep_retry()); the next completion finds the bit and schedules the
+ * consumer's write-space callback. Therefore an operation releases its resources
  * before it completes.
  */
 #include <linux/kernel.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 
 #include <linux/kofi/lib.h>
@@ -211,7 +212,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
  * @ep: the endpoint
  *
  * For posts that lack a resource of the provider. After this call the provider tries to
- * get the resource once more, and only then refuses the post.
+ * get the resource once more, as in kofi_ep_retry(), or starts a timer that calls
+ * kofi_ep_unblock(). Only then it refuses the post.
  *
  * Context: any.
  */
@@ -251,6 +253,78 @@ void kofi_ep_unblock(struct kofi_ep *ep)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_unblock);
+
+/*
+ * The post may have held a record while another post was refused for lack of one: wake the
+ * consumer. But two posts that lack another resource must not wake each other
+ * forever: after -EAGAIN the progress of outstanding operations wakes the consumer.
+ */
+static int kofi_ep_refuse(struct kofi_ep *ep, enum kofi_dir dir, int err)
+{
+	kofi_ep_unreserve(ep, dir);
+	if (err != -EAGAIN)
+		kofi_ep_unblock(ep);
+	return err;
+}
+
+/**
+ * kofi_ep_tx_refuse - refuse a transmit that has a slot
+ * @ep: the endpoint
+ * @err: reason. -EAGAIN only after kofi_ep_retry() for the missing resource, or after
+ *	kofi_ep_blocked() and the start of a timer that calls kofi_ep_unblock()
+ *
+ * Call it after all other resources of the post have been released. It wakes a post that
+ * lacked one of them, unless @err is -EAGAIN. If -EAGAIN may last until a peer acts, the
+ * provider calls kofi_ep_unblock() itself, and refuses such posts before they take
+ * a record.
+ *
+ * Context: any.
+ * Return: @err.
+ */
+int kofi_ep_tx_refuse(struct kofi_ep *ep, int err)
+{
+	return kofi_ep_refuse(ep, KOFI_TX, err);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_refuse);
+
+/**
+ * kofi_ep_rx_refuse - refuse a receive that has a slot
+ * @ep: the endpoint
+ * @err: reason, as for kofi_ep_tx_refuse()
+ *
+ * Context: any.
+ * Return: @err.
+ */
+int kofi_ep_rx_refuse(struct kofi_ep *ep, int err)
+{
+	return kofi_ep_refuse(ep, KOFI_RX, err);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_refuse);
+
+/**
+ * kofi_ep_tx_get_slow - get a record for a transmit, which has failed once, or refuse
+ * @ep: the endpoint
+ * @free: free records
+ * @lock: lock of kofi_freelist_get() for @free
+ *
+ * Context: as kofi_ep_tx_get().
+ * Return: the entry of the record, or an error pointer: -EAGAIN, or an error of
+ * kofi_ep_tx_state().
+ */
+struct llist_node *kofi_ep_tx_get_slow(struct kofi_ep *ep,
+				       struct kofi_freelist *free,
+				       spinlock_t *lock)
+{
+	struct llist_node *node;
+
+	/* deferred operations keep their records until they are sent */
+	if (ep->ops->send_deferred && !in_hardirq() && !irqs_disabled())
+		ep->ops->send_deferred(&ep->ep);
+	node = kofi_ep_retry(ep, kofi_freelist_get(free, lock));
+	return node ?: ERR_PTR(kofi_ep_tx_refuse(ep, kofi_ep_tx_state(ep) ?:
+						     -EAGAIN));
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_get_slow);
 
 /* --------------------------------------------------------------- completing */
 

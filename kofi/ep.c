@@ -113,9 +113,8 @@ int kofi_ep_tx_connecting(struct kofi_ep *ep)
 {
 	if (!ep->info->handle)
 		return -ENOTCONN;
-	kofi_ep_blocked(ep);
 	/* the attempt may have finished before the mark was visible */
-	switch (READ_ONCE(ep->state)) {
+	switch (kofi_ep_retry(ep, READ_ONCE(ep->state))) {
 	case KOFI_EP_CONNECTING:
 		return -EAGAIN;
 	case KOFI_EP_CONNECTED:

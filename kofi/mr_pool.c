@@ -651,11 +651,8 @@ struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 	if (!share || READ_ONCE(share->closed))
 		return NULL;
 	mr = kofi_mr_share_take(share);
-	if (!mr) {
-		/* a region returned before the mark was visible wakes no consumer */
-		kofi_ep_blocked(share->ep);
-		mr = kofi_mr_share_take(share);
-	}
+	if (!mr)
+		mr = kofi_ep_retry(share->ep, kofi_mr_share_take(share));
 	return mr ? &mr->mr : NULL;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_get);

@@ -175,15 +175,11 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 		return err;
 
 	op = kofi_rxq_get(q);
-	if (unlikely(!op)) {
-		/* a record that was freed before the mark wakes no consumer */
-		kofi_ep_blocked(ep);
-		op = kofi_rxq_get(q);
-	}
-	if (unlikely(!op)) {
-		err = READ_ONCE(q->closed) ? -ESHUTDOWN : -EAGAIN;
-		goto unreserve;
-	}
+	if (unlikely(!op))
+		op = kofi_ep_retry(ep, kofi_rxq_get(q));
+	if (unlikely(!op))
+		return kofi_ep_rx_refuse(ep, READ_ONCE(q->closed) ? -ESHUTDOWN :
+								    -EAGAIN);
 
 	err = kofi_rxop_init(op, q, msg, flags);
 	if (tagged) {
@@ -196,11 +192,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&q->free, &op->free);
-	/* another post may have been refused because this record was in use */
-	kofi_ep_unblock(ep);
-unreserve:
-	kofi_ep_rx_unreserve(ep);
-	return err;
+	return kofi_ep_rx_refuse(ep, err);
 }
 
 /**

@@ -78,14 +78,6 @@ void rxm_tx_exit(struct rxm_ep *ep)
 	ep->tx.free_pkts = (struct kofi_freelist) {};
 }
 
-static struct rxm_op *rxm_op_get(struct rxm_ep *ep)
-{
-	struct llist_node *node = kofi_freelist_get(&ep->tx.free,
-						    &ep->tx.free_lock);
-
-	return node ? llist_entry(node, struct rxm_op, free) : NULL;
-}
-
 /* ----------------------------------------------------------------- posting */
 
 /* Copy the payload, so that the consumer may reuse its memory at once. */
@@ -294,7 +286,7 @@ static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 			      op->cur.len, op->rma.iov);
 }
 
-/* Must a post be refused, as too many others wait for connections? */
+/* Test whether too many transmits wait for connections to accept another one to @dest. */
 static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 {
 	union kofi_ip peer;
@@ -340,6 +332,7 @@ static int rxm_op_accept(struct rxm_op *op, const struct fi_msg *msg,
 ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 		 const struct rxm_post *post, u64 flags)
 {
+	struct llist_node *node;
 	struct rxm_op *op;
 	int err;
 
@@ -349,36 +342,26 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 	if (flags & RXM_RMA_LEVELS & ~rxm_levels(ep->info))
 		return -EOPNOTSUPP;
 	/* take no record here: its return would wake refused posts for nothing */
-	if (unlikely(rxm_is_crowded(ep, msg->addr))) {
-		/* a transmit may have completed before the mark was set */
-		kofi_ep_blocked(&ep->base);
-		if (rxm_is_crowded(ep, msg->addr))
-			return -EAGAIN;
-	}
-	err = kofi_ep_tx_reserve(&ep->base, msg->context);
+	if (unlikely(rxm_is_crowded(ep, msg->addr)) &&
+	    kofi_ep_retry(&ep->base, rxm_is_crowded(ep, msg->addr)))
+		return -EAGAIN;
+	err = kofi_ep_tx_get(&ep->base, msg->context, &ep->tx.free,
+			     &ep->tx.free_lock, &node);
 	if (err)
 		return err;
-	op = rxm_op_get(ep);
-	if (unlikely(!op)) {
-		kofi_ep_blocked(&ep->base);
-		op = rxm_op_get(ep);
-	}
-	err = op ? rxm_op_accept(op, msg, post, flags) : -EAGAIN;
+	op = llist_entry(node, struct rxm_op, free);
+	err = rxm_op_accept(op, msg, post, flags);
 	if (!err)
 		return 0;
-	kofi_ep_tx_unreserve(&ep->base);
-	if (!op)
-		return err;
 	kofi_freelist_put(&ep->tx.free, &op->free);
-	/* another post may have been refused, as it lacked this record */
-	kofi_ep_unblock(&ep->base);
 	if (err == -EAGAIN) {
+		/* a post to a connected peer may have been refused, as it lacked this record */
+		kofi_ep_unblock(&ep->base);
 		/* concurrent posts have taken the last places to wait for connections */
-		kofi_ep_blocked(&ep->base);
-		if (!rxm_is_crowded(ep, msg->addr))
+		if (!kofi_ep_retry(&ep->base, rxm_is_crowded(ep, msg->addr)))
 			kofi_ep_unblock(&ep->base);
 	}
-	return err;
+	return kofi_ep_tx_refuse(&ep->base, err);
 }
 
 /* fi_sendmsg() and its family */

@@ -5,7 +5,6 @@
  * it. An error has no effect.
  */
 #include <linux/mm.h>
-#include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
@@ -118,14 +117,6 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	return ksk_tx_inject(op, msg);
 }
 
-static __always_inline struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
-{
-	struct llist_node *node = kofi_freelist_get(&ep->tx_free,
-						    &ep->tx_free_lock);
-
-	return node ? llist_entry(node, struct ksk_txop, free) : NULL;
-}
-
 /**
  * ksk_tx_submit - accept a transmit
  * @ep: the endpoint
@@ -140,33 +131,19 @@ static __always_inline struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags)
 {
+	struct llist_node *node;
 	struct ksk_txop *op;
 	int err;
 
 	err = kofi_ep_tx_check(&ep->base, flags & KSK_TX_LEVELS);
 	if (err)
 		return err;
-	err = kofi_ep_tx_reserve(&ep->base, msg->context);
+	err = kofi_ep_tx_get(&ep->base, msg->context, &ep->tx_free,
+			     &ep->tx_free_lock, &node);
 	if (err)
-		return err;
-
-	op = ksk_tx_get(ep);
-	if (unlikely(!op)) {
-		/* deferred operations keep their records until they are sent */
-		if (ep->base.ops->send_deferred && !in_hardirq() &&
-		    !irqs_disabled())
-			ep->base.ops->send_deferred(&ep->base.ep);
-		/* a record that was freed before the mark wakes no consumer */
-		kofi_ep_blocked(&ep->base);
-		op = ksk_tx_get(ep);
-	}
-	if (unlikely(!op)) {
-		err = kofi_ep_tx_state(&ep->base);
-		if (ep->conn && READ_ONCE(ep->conn->posts.closed))
-			err = -ESHUTDOWN;
-		err = err ? : -EAGAIN;
-		goto unreserve;
-	}
+		return err == -EAGAIN && ep->conn &&
+		       READ_ONCE(ep->conn->posts.closed) ? -ESHUTDOWN : err;
+	op = llist_entry(node, struct ksk_txop, free);
 	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
 		err = ep->direct ? ksk_tx_add(ep->direct, op) :
@@ -174,18 +151,9 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);
-	/*
-	 * Another post may have been refused while this one held the record. But two posts
-	 * that are refused for another reason must not wake each other forever: progress of
-	 * outstanding operations wakes them.
-	 */
 	if (err == -EAGAIN)
 		ep->type->refused(ep);
-	else
-		kofi_ep_unblock(&ep->base);
-unreserve:
-	kofi_ep_tx_unreserve(&ep->base);
-	return err;
+	return kofi_ep_tx_refuse(&ep->base, err);
 }
 
 /* fi_sendmsg() and its family */

@@ -563,8 +563,7 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 
 	/* a context that decreases the number needs the lock, too, and then finds the mark */
 	spin_lock_irqsave(&rdm->lock, irq);
-	kofi_ep_blocked(&ep->base);
-	full = kofi_peers_full(&rdm->peers);
+	full = kofi_ep_retry(&ep->base, kofi_peers_full(&rdm->peers));
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!full)
 		kofi_ep_unblock(&ep->base);

@@ -373,8 +373,8 @@ void ksk_conn_exit(struct ksk_conn *c);
  * @add: send an operation to a peer, or leave it to another context; any context.
  *	Returns 0, and the operation may have completed; or an error, and the caller
  *	owns the operation
- * @refused: a post is about to be refused, as @add has returned -EAGAIN; NULL for
- *	a type with an @add that never returns -EAGAIN
+ * @refused: a post is about to be refused because @add has returned -EAGAIN; NULL for a
+ *	type with an @add that never returns -EAGAIN
  * @abort: terminate outstanding operations with a positive error code; any context
  */
 struct ksk_ep_type {

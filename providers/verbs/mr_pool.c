@@ -222,11 +222,8 @@ int vrb_mr_pool_open(struct vrb_mr *mr)
 		return -EOPNOTSUPP;
 	rcu_read_lock();
 	err = vrb_mr_pool_open_rcu(mr, ep);
-	if (err == -EAGAIN) {
-		/* slots may have been freed before the endpoint was marked as blocked */
-		kofi_ep_blocked(&ep->base);
-		err = vrb_mr_pool_open_rcu(mr, ep);
-	}
+	if (err == -EAGAIN)
+		err = kofi_ep_retry(&ep->base, vrb_mr_pool_open_rcu(mr, ep));
 	rcu_read_unlock();
 	return vrb_tx_refused(ep, err);
 }

@@ -510,12 +510,7 @@ static int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 	struct kofi_ep *base = q->base;
 
 	if (err == -EAGAIN) {
-		/*
-		 * A receive may have completed before the endpoint was marked
-		 * as blocked.
-		 */
-		kofi_ep_blocked(base);
-		err = vrb_rx_try(q, msg, flags);
+		err = kofi_ep_retry(base, vrb_rx_try(q, msg, flags));
 		if (!err)
 			return 0;
 	}
@@ -523,16 +518,9 @@ static int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 		queue_delayed_work(vrb_wq, &q->ep->work, 1);
 		return 0;
 	}
-	if (err == -ENOBUFS || err == -ENOMEM) {
-		kofi_ep_blocked(base);
-		vrb_retry(q->retry);
-		err = -EAGAIN;
-	} else if (err != -EAGAIN) {
-		/* another post may have been refused because this one held a record */
-		kofi_ep_unblock(base);
-	}
-	kofi_ep_rx_unreserve(base);
-	return err;
+	if (err == -ENOBUFS || err == -ENOMEM)
+		err = vrb_refuse_for_now(base, q->retry);
+	return kofi_ep_rx_refuse(base, err);
 }
 
 static noinline int vrb_rx_accept_any(struct vrb_rxq *q,

@@ -709,9 +709,7 @@ int vrb_tx_refused(struct vrb_ep *ep, int err)
 		return -ESHUTDOWN;
 	case -ENOMEM:
 	case -ENOBUFS:
-		kofi_ep_blocked(&ep->base);
-		vrb_retry(&ep->retry);
-		return -EAGAIN;
+		return vrb_refuse_for_now(&ep->base, &ep->retry);
 	default:
 		return err;
 	}
@@ -759,21 +757,11 @@ static int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 	if (err == -EAGAIN) {
 		vrb_stat_inc(&ep->tx.stats.full);
 		vrb_tx_push(ep);
-		/*
-		 * An operation may have completed before the endpoint was
-		 * marked as blocked.
-		 */
-		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_try(ep, msg, post, flags);
+		err = kofi_ep_retry(&ep->base, vrb_tx_try(ep, msg, post, flags));
 		if (!err)
 			return 0;
 	}
-	err = vrb_tx_refused(ep, err);
-	/* another post may have been refused because this one held a record */
-	if (err != -EAGAIN)
-		kofi_ep_unblock(&ep->base);
-	kofi_ep_tx_unreserve(&ep->base);
-	return err;
+	return kofi_ep_tx_refuse(&ep->base, vrb_tx_refused(ep, err));
 }
 
 /* Accept a transmit under RCU, which keeps the device: see vrb_domain_lost(). */

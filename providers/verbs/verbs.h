@@ -832,6 +832,14 @@ static inline void vrb_retry(struct timer_list *retry)
 	timer_reduce(retry, jiffies + 1);
 }
 
+/* Refuse a post until the timer wakes the consumer. */
+static inline int vrb_refuse_for_now(struct kofi_ep *base, struct timer_list *retry)
+{
+	kofi_ep_blocked(base);
+	vrb_retry(retry);
+	return -EAGAIN;
+}
+
 /* -------------------------------------------------------------- ep_fail.c */
 
 void vrb_ep_abort(struct vrb_ep *ep, int err);

@@ -9,7 +9,6 @@
  *
  * A provider for a network replaces loop_deliver() and its callers.
  */
-#include <linux/bitops.h>
 #include <linux/sched.h>
 #include <linux/uio.h>
 
@@ -171,37 +170,23 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	struct loop_op *op;
 	int err;
 
-	if (flags & ~LOOP_TX_FLAGS || hweight64(flags & LOOP_LEVELS) > 1)
+	if (flags & ~LOOP_TX_FLAGS)
 		return -FI_EBADFLAGS;
-	err = kofi_ep_tx_state(&ep->base);
+	err = kofi_ep_tx_check(&ep->base, flags & LOOP_LEVELS);
 	if (err)
 		return err;
-	err = kofi_ep_tx_reserve(&ep->base, msg->context);
+	err = kofi_ep_tx_get(&ep->base, msg->context, &ep->free, &ep->lock,
+			     &node);
 	if (err)
 		return err;
-	node = kofi_freelist_get(&ep->free, &ep->lock);
-	if (!node) {
-		/* one may have completed before the endpoint was marked as blocked */
-		kofi_ep_blocked(&ep->base);
-		node = kofi_freelist_get(&ep->free, &ep->lock);
-	}
-	err = -EAGAIN;
-	if (!node)
-		goto unreserve;
 	op = llist_entry(node, struct loop_op, free);
 	err = loop_fill(ep, op, msg, flags);
-	if (err)
-		goto put;
-	err = loop_queue(ep, op);
+	if (!err)
+		err = loop_queue(ep, op);
 	if (!err)
 		return 0;
-put:
 	kofi_freelist_put(&ep->free, &op->free);
-	/* another post may have been refused because this one held a record */
-	kofi_ep_unblock(&ep->base);
-unreserve:
-	kofi_ep_tx_unreserve(&ep->base);
-	return err;
+	return kofi_ep_tx_refuse(&ep->base, err);
 }
 
 static ssize_t loop_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,

@@ -10,6 +10,7 @@
 #ifndef _LINUX_KOFI_LIB_H
 #define _LINUX_KOFI_LIB_H
 
+#include <linux/err.h>
 #include <linux/if.h>
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -27,6 +28,45 @@
 
 #include <linux/kofi/freelist.h>
 #include <linux/kofi/provider.h>
+
+/* ------------------------------------------------------ records of transmits */
+
+struct llist_node *kofi_ep_tx_get_slow(struct kofi_ep *ep,
+				       struct kofi_freelist *free, spinlock_t *lock);
+
+/**
+ * kofi_ep_tx_get - get a slot and a record for a transmit, or refuse the transmit
+ * @ep: the endpoint
+ * @context: context that the transmit will complete with
+ * @free: free records of the endpoint
+ * @lock: lock of kofi_freelist_get() for @free, which the caller does not hold
+ * @node: receives the entry of the record; undefined after an error
+ *
+ * If a later step of the post fails, the provider frees the record by kofi_freelist_put(),
+ * and returns kofi_ep_tx_refuse(). Otherwise it completes the transmit once, with
+ * kofi_ep_tx_complete(), kofi_ep_tx_done() or kofi_ep_tx_report(). Without a free record
+ * kofi_ep_ops.send_deferred is called first.
+ *
+ * Context: any; without locks that kofi_ep_ops.send_deferred takes.
+ * Return: 0; -EAGAIN without a free slot or record, and the consumer's write-space
+ * callback follows; -FI_ENOCQ; -ESHUTDOWN once the endpoint has been drained; without a
+ * record also the errors of kofi_ep_tx_state(): -FI_EOPBADSTATE, -ENOTCONN.
+ */
+static __always_inline int kofi_ep_tx_get(struct kofi_ep *ep, void *context,
+					  struct kofi_freelist *free,
+					  spinlock_t *lock,
+					  struct llist_node **node)
+{
+	int err = kofi_ep_tx_reserve(ep, context);
+
+	if (err)
+		return err;
+	*node = kofi_freelist_get(free, lock);
+	if (likely(*node))
+		return 0;
+	*node = kofi_ep_tx_get_slow(ep, free, lock);
+	return PTR_ERR_OR_ZERO(*node);
+}
 
 /* -------------------------------------------------------------- addresses */
 

@@ -450,8 +450,10 @@ struct kofi_peer_state {
  * @cancel_connect: terminate a connect attempt whose request has not been sent, see
  *	kofi_ep_cancel_connect(); or NULL. Process context, may sleep
  * @send_deferred: transmit operations that were queued because of kofi_ep_defer(); NULL
- *	if the provider never calls kofi_ep_defer(). Softirq, without locks, perhaps
- *	after the endpoint has been drained
+ *	if the provider never calls kofi_ep_defer(). Softirq, or any context with
+ *	interrupts on in which an operation is posted by kofi_ep_tx_get(); concurrent
+ *	calls are possible. Without locks of the provider, perhaps after the endpoint has
+ *	been drained
  * @peer_removed: complete all operations for the peer with this address with ECANCELED,
  *	and free its state. Unconnected types only; NULL if the provider keeps no state of
  *	peers. Process context, may sleep; no post uses the address at that time, and the
@@ -731,10 +733,12 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  * kofi_wc.len of a transmit is the length of the message: the core counts it, and
  * reports 0 to the consumer.
  *
- * A provider that refuses a post because it lacks a resource of its own calls
- * kofi_ep_blocked() and then tries again, so that no wake-up is lost. The
- * next completion, or kofi_ep_unblock(), wakes the consumer. Therefore an operation
- * releases its resources before it is completed.
+ * If a post lacks a resource of the provider, the provider tries again with kofi_ep_retry()
+ * before it refuses the post, so that no wake-up is lost. The next completion, or
+ * kofi_ep_unblock(), wakes the consumer. Therefore an operation releases its resources
+ * before it is completed. kofi_ep_tx_refuse() and kofi_ep_rx_refuse() refuse a post that
+ * has a slot. kofi_ep_tx_get() does all of this for records in a struct kofi_freelist. It
+ * may call kofi_ep_ops.send_deferred, so the caller holds no lock which that takes.
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep, void *context);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
@@ -743,6 +747,8 @@ bool kofi_ep_rx_try_reserve(struct kofi_ep *ep);
 bool kofi_ep_defer(struct kofi_ep *ep);
 void kofi_ep_tx_unreserve(struct kofi_ep *ep);
 void kofi_ep_rx_unreserve(struct kofi_ep *ep);
+int kofi_ep_tx_refuse(struct kofi_ep *ep, int err);
+int kofi_ep_rx_refuse(struct kofi_ep *ep, int err);
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
 void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
@@ -753,6 +759,20 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags);
 void kofi_ep_blocked(struct kofi_ep *ep);
 void kofi_ep_unblock(struct kofi_ep *ep);
+
+/**
+ * kofi_ep_retry - repeat an attempt that has failed, before a post is refused
+ * @ep: the endpoint
+ * @attempt: expression that gets a resource of the provider, or tests whether it is free
+ *
+ * A macro that marks the endpoint first, and then evaluates @attempt once. @attempt finds
+ * a resource that was released before the mark. A release after the mark wakes
+ * the consumer. The mark remains if @attempt succeeds; then one callback has no cause.
+ *
+ * Context: any.
+ * Return: the value of @attempt.
+ */
+#define kofi_ep_retry(ep, attempt)	({ kofi_ep_blocked(ep); (attempt); })
 
 /*
  * Remote accesses of the endpoint's memory. The core counts them, and reports an access on

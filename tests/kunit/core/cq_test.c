@@ -668,6 +668,68 @@ static void cq_space_test(struct kunit *test)
 	}
 }
 
+/* A transmit without a record is refused. The next release of a record wakes the consumer. */
+static void cq_record_test(struct kunit *test)
+{
+	const struct kofi_cq_attr kattr = { .poll = KOFI_POLL_DIRECT };
+	struct fi_cq_attr attr = { .size = 4 };
+	struct llist_node record = {}, *node = NULL;
+	struct cq_test *t = test->priv;
+	struct kofi_freelist records = {};
+	struct cq_where *w;
+	struct kofi_ep *kep;
+	struct fid_cq *rx;
+	spinlock_t lock;	/* records */
+	u64 used;
+
+	spin_lock_init(&lock);
+	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	init_completion(&w->called);
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, &attr, &rx, NULL));
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, &attr, &kattr,
+					      &t->cq, w));
+	w->ep = cq_open_ep(test, t->cq, rx, 0, w, cq_where_space);
+	kep = &fake_of(w->ep)->base;
+	kofi_freelist_add(&records, &record);
+
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_get(kep, NULL, &records, &lock, &node));
+	KUNIT_EXPECT_PTR_EQ(test, &record, node);
+	KUNIT_EXPECT_EQ(test, 0, fake_of(w->ep)->sends);
+	used = atomic64_read(&kep->posts[KOFI_TX].posts);
+	/* deferred operations are sent first, and the slot is released */
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_get(kep, NULL, &records, &lock,
+						      &node));
+	KUNIT_EXPECT_EQ(test, 1, fake_of(w->ep)->sends);
+	KUNIT_EXPECT_EQ(test, used, atomic64_read(&kep->posts[KOFI_TX].posts));
+	KUNIT_EXPECT_FALSE(test, cq_where_wait(w, t->cq, false));
+	/* the first transmit is refused, too: its record is free for the second */
+	kofi_freelist_put(&records, &record);
+	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_ep_tx_refuse(kep, -EINVAL));
+	KUNIT_EXPECT_TRUE(test, cq_where_wait(w, t->cq, true));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_get(kep, NULL, &records, &lock, &node));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_get(kep, NULL, &records, &lock,
+						      &node));
+	/* transmits that lack another resource do not wake each other */
+	kofi_freelist_put(&records, &record);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_refuse(kep, -EAGAIN));
+	KUNIT_EXPECT_FALSE(test, cq_where_wait(w, t->cq, false));
+	/* the second attempt sees a resource released after the first */
+	node = kofi_ep_retry(kep, kofi_freelist_get(&records, &lock));
+	KUNIT_EXPECT_PTR_EQ(test, &record, node);
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(kep));
+	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_ep_rx_refuse(kep, -EINVAL));
+	KUNIT_EXPECT_TRUE(test, cq_where_wait(w, t->cq, true));
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(&w->spaces));
+
+	kofi_ep_drain(w->ep);
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN, kofi_ep_tx_get(kep, NULL, &records, &lock,
+							 &node));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&w->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&rx->fid));
+}
+
 #define CQ_WANTS	24
 
 /* An endpoint among many that want the slots of one queue */
@@ -1279,6 +1341,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_selective_test),
 	KUNIT_CASE(cq_slot_test),
 	KUNIT_CASE(cq_space_test),
+	KUNIT_CASE(cq_record_test),
 	KUNIT_CASE(cq_want_test),
 	KUNIT_CASE(cq_lines_test),
 	KUNIT_CASE(cq_notify_test),

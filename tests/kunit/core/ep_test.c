@@ -882,8 +882,7 @@ static int ep_refuse_post(void *arg)
 		ep_refuse_set(r, 0);
 		fake_gate_pass(&r->gate);
 		fake_spin(-r->lag);
-		kofi_ep_blocked(kep);
-		r->refused = !READ_ONCE(r->line[EP_REFUSE_LINES - 1].room);
+		r->refused = !kofi_ep_retry(kep, READ_ONCE(r->line[EP_REFUSE_LINES - 1].room));
 		fake_gate_pass(&r->gate);
 	}
 	return 0;

@@ -206,21 +206,16 @@ static ssize_t fake_post(struct fake_ep *ep, const struct fi_msg *msg,
 	if (ret)
 		return ret;
 	ret = fake_queue(ep, msg, flags, dir);
-	if (ret == -EAGAIN) {
-		kofi_ep_blocked(&ep->base);
-		ret = fake_queue(ep, msg, flags, dir);
-	}
-	if (!ret) {
-		if (ep->asks && kofi_ep_defer(&ep->base))
-			ep->deferred++;
-		if (ep->engine)
-			fake_kick(ep);
-	} else if (dir == FAKE_TX) {
-		kofi_ep_tx_unreserve(&ep->base);
-	} else {
-		kofi_ep_rx_unreserve(&ep->base);
-	}
-	return ret;
+	if (ret == -EAGAIN)
+		ret = kofi_ep_retry(&ep->base, fake_queue(ep, msg, flags, dir));
+	if (ret)
+		return dir == FAKE_TX ? kofi_ep_tx_refuse(&ep->base, ret) :
+					kofi_ep_rx_refuse(&ep->base, ret);
+	if (ep->asks && kofi_ep_defer(&ep->base))
+		ep->deferred++;
+	if (ep->engine)
+		fake_kick(ep);
+	return 0;
 }
 
 static ssize_t fake_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
