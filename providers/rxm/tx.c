@@ -57,54 +57,6 @@ struct rxm_vec {
 
 static_assert(RXM_PAGES <= RXM_IOV_MAX);
 
-/* A device needs one entry for each page of vmalloc memory. */
-static size_t rxm_gather_kvec(struct rxm_vec *v, const struct iov_iter *iter,
-			      size_t len, unsigned int max)
-{
-	size_t skip = iter->iov_offset, done = 0, n;
-	const struct kvec *kv = iter->kvec;
-	unsigned int used = v->n;
-	void *base;
-
-	for (; done < len && used < max; kv++, skip = 0) {
-		base = kv->iov_base + skip;
-		n = min(kv->iov_len - skip, len - done);
-		if (!n)
-			continue;
-		if (is_vmalloc_addr(base)) {
-			n = min(n, (max - used) * PAGE_SIZE -
-				   offset_in_page(base));
-			used += DIV_ROUND_UP(offset_in_page(base) + n,
-					     PAGE_SIZE);
-		} else {
-			used++;
-		}
-		v->kv[v->n].iov_base = base;
-		v->kv[v->n++].iov_len = n;
-		done += n;
-	}
-	return done;
-}
-
-static size_t rxm_gather_bvec(struct rxm_vec *v, const struct iov_iter *iter,
-			      size_t len, unsigned int max)
-{
-	size_t skip = iter->iov_offset, done = 0, n;
-	const struct bio_vec *bv = iter->bvec;
-
-	for (; done < len && v->n < max; bv++, skip = 0) {
-		n = min(bv->bv_len - skip, len - done);
-		if (!n)
-			continue;
-		v->bv[v->n++] = (struct bio_vec) {
-			.bv_page = bv->bv_page, .bv_len = n,
-			.bv_offset = bv->bv_offset + skip,
-		};
-		done += n;
-	}
-	return done;
-}
-
 /* For iterators without an array of segments, such as xarrays */
 static size_t rxm_gather_pages(struct rxm_vec *v, const struct iov_iter *from,
 			       size_t len, unsigned int max)
@@ -140,12 +92,13 @@ static size_t rxm_gather(struct rxm_op *op, struct rxm_hdr *hdr, size_t len,
 		v->kind = KOFI_KVEC;
 		v->kv[0].iov_base = hdr;
 		v->kv[0].iov_len = sizeof(*hdr);
-		return len ? rxm_gather_kvec(v, iter, len, max) : 0;
+		return len ? kofi_gather_kvec(iter, len, v->kv, &v->n, max,
+					      true) : 0;
 	}
 	v->kind = KOFI_BVEC;
 	bvec_set_virt(&v->bv[0], hdr, sizeof(*hdr));
 	if (iov_iter_is_bvec(iter))
-		return rxm_gather_bvec(v, iter, len, max);
+		return kofi_gather_bvec(iter, len, v->bv, &v->n, max);
 	return rxm_gather_pages(v, iter, len, max);
 }
 

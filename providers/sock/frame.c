@@ -9,46 +9,6 @@
 
 #include "sock.h"
 
-static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
-			       union ksk_tx_vec *v, struct iov_iter *to)
-{
-	const struct kvec *seg = from->kvec;
-	size_t skip = from->iov_offset, len = v->kv[0].iov_len;
-	unsigned int n = 1;
-
-	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
-		size_t bytes = min(seg->iov_len - skip, left);
-
-		v->kv[n] = (struct kvec) {
-			.iov_base = seg->iov_base + skip,
-			.iov_len = bytes,
-		};
-		len += bytes;
-		left -= bytes;
-		skip = 0;
-	}
-	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
-}
-
-static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
-			       union ksk_tx_vec *v, struct iov_iter *to)
-{
-	const struct bio_vec *seg = from->bvec;
-	size_t skip = from->iov_offset, len = v->bv[0].bv_len;
-	unsigned int n = 1;
-
-	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
-		size_t bytes = min(seg->bv_len - skip, left);
-
-		bvec_set_page(&v->bv[n], seg->bv_page, bytes,
-			      seg->bv_offset + skip);
-		len += bytes;
-		left -= bytes;
-		skip = 0;
-	}
-	iov_iter_bvec(to, ITER_SOURCE, v->bv, n, len);
-}
-
 /**
  * ksk_tx_gather - collect the next bytes of a frame with an unsent header
  * @c: the connection
@@ -62,22 +22,25 @@ static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
 void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 		   size_t budget, struct iov_iter *to)
 {
-	size_t hdr = c->frame.hdr_len - c->frame.hdr_off, left = 0;
+	size_t len = c->frame.hdr_len - c->frame.hdr_off, left = 0;
 	u8 *start = c->frame.hdr + c->frame.hdr_off;
 	union ksk_tx_vec *v = &c->frame.vec;
+	unsigned int n = 1;
 
 	if (c->frame.left && !(c->frame.op && c->frame.op->zc))
 		left = min(iov_iter_count(from), budget);
 	if (left && iov_iter_is_bvec(from)) {
-		bvec_set_virt(&v->bv[0], start, hdr);
-		ksk_tx_gather_bvec(from, left, v, to);
+		bvec_set_virt(&v->bv[0], start, len);
+		len += kofi_gather_bvec(from, left, v->bv, &n,
+					ARRAY_SIZE(v->bv));
+		iov_iter_bvec(to, ITER_SOURCE, v->bv, n, len);
 		return;
 	}
-	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = hdr };
+	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = len };
 	if (left && iov_iter_is_kvec(from))
-		ksk_tx_gather_kvec(from, left, v, to);
-	else
-		kofi_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
+		len += kofi_gather_kvec(from, left, v->kv, &n,
+					ARRAY_SIZE(v->kv), false);
+	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
 }
 
 /* ----------------------------------------------------------------- bursts */

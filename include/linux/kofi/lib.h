@@ -519,6 +519,80 @@ static __always_inline void *kofi_cursor_flat(const struct kofi_cursor *cur,
 	       iter->kvec->iov_base + iter->iov_offset : NULL;
 }
 
+/**
+ * kofi_gather_kvec - collect the segments of a payload behind a header
+ * @iter: the payload, of ITER_KVEC
+ * @len: most bytes; at most iov_iter_count(@iter)
+ * @kv: array that begins with the header; may not be the array of @iter
+ * @n: number of used elements of @kv, updated
+ * @max: number of elements of @kv; with @pages at most that, the elements a device takes
+ * @pages: each page of vmalloc memory counts as an element, as a device needs one for it;
+ *	memory of modules does not
+ *
+ * @iter does not move. The elements refer to its memory.
+ *
+ * Context: any.
+ * Return: number of collected bytes; less than @len if the segments are too many.
+ */
+static __always_inline size_t kofi_gather_kvec(const struct iov_iter *iter,
+					       size_t len, struct kvec *kv,
+					       unsigned int *n, unsigned int max,
+					       bool pages)
+{
+	size_t skip = iter->iov_offset, left = len, bytes;
+	const struct kvec *seg = iter->kvec;
+	unsigned int more = 0;	/* pages of vmalloc memory but the first of a segment */
+	void *base;
+
+	for (; left && *n + more < max; seg++, skip = 0) {
+		base = seg->iov_base + skip;
+		bytes = min(seg->iov_len - skip, left);
+		if (!bytes)
+			continue;
+		if (pages && is_vmalloc_addr(base)) {
+			bytes = min(bytes, (max - *n - more) * PAGE_SIZE -
+					   offset_in_page(base));
+			more += DIV_ROUND_UP(offset_in_page(base) + bytes,
+					     PAGE_SIZE) - 1;
+		}
+		kv[*n].iov_base = base;
+		kv[(*n)++].iov_len = bytes;
+		left -= bytes;
+	}
+	return len - left;
+}
+
+/**
+ * kofi_gather_bvec - collect the segments of a payload behind a header
+ * @iter: the payload, of ITER_BVEC
+ * @len: most bytes; at most iov_iter_count(@iter)
+ * @bv: array that begins with the header; may not be the array of @iter
+ * @n: number of used elements of @bv, updated
+ * @max: number of elements of @bv
+ *
+ * @iter does not move. The elements refer to its pages.
+ *
+ * Context: any.
+ * Return: number of collected bytes; less than @len if the segments are too many.
+ */
+static __always_inline size_t kofi_gather_bvec(const struct iov_iter *iter,
+					       size_t len, struct bio_vec *bv,
+					       unsigned int *n, unsigned int max)
+{
+	size_t skip = iter->iov_offset, left = len, bytes;
+	const struct bio_vec *seg = iter->bvec;
+
+	for (; left && *n < max; seg++, skip = 0) {
+		bytes = min(seg->bv_len - skip, left);
+		if (!bytes)
+			continue;
+		bvec_set_page(&bv[(*n)++], seg->bv_page, bytes,
+			      seg->bv_offset + skip);
+		left -= bytes;
+	}
+	return len - left;
+}
+
 void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
 int kofi_cursor_read(struct kofi_cursor *cur, void *to, size_t len);
 int kofi_cursor_write(struct kofi_cursor *cur, const void *from, size_t len);

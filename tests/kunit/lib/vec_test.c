@@ -8,6 +8,7 @@
 #include <linux/scatterlist.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include <linux/kofi/lib.h>
 
@@ -217,6 +218,77 @@ static void vec_read_buffer(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(again, v->flat, v->len), 0);
 		KUNIT_EXPECT_EQ(test, v->cur.left, 0);
 	}
+}
+
+#define VEC_GATHER	5	/* elements, of which the first is the header's */
+
+/* Collect the next segments of a cursor. Returns their bytes, compared with @flat. */
+static size_t vec_gather(struct kunit *test, size_t most, const u8 *flat)
+{
+	struct vec *v = test->priv;
+	const struct iov_iter *from = kofi_cursor_iter(&v->cur);
+	size_t len = min(iov_iter_count(from), most), got, done = 0, bad = 0;
+	struct kvec kv[VEC_GATHER + 1] = {};
+	struct bio_vec bv[VEC_GATHER + 1] = {};
+	bool pages = iov_iter_is_bvec(from);
+	unsigned int n = 1, i;
+
+	got = pages ? kofi_gather_bvec(from, len, bv, &n, VEC_GATHER) :
+		      kofi_gather_kvec(from, len, kv, &n, VEC_GATHER, false);
+	KUNIT_EXPECT_TRUE(test, n <= VEC_GATHER && (got == len || n == VEC_GATHER));
+	for (i = 1; i < n; done += pages ? bv[i].bv_len : kv[i].iov_len, i++) {
+		const void *base = pages ? bvec_virt(&bv[i]) : kv[i].iov_base;
+		size_t bytes = pages ? bv[i].bv_len : kv[i].iov_len;
+
+		bad += !bytes || memcmp(base, flat + done, bytes);
+	}
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	KUNIT_EXPECT_EQ(test, done, got);
+	return got;
+}
+
+/* Collect all segments, a few at a time. */
+static void vec_gather_all(struct kunit *test)
+{
+	static const size_t steps[] = { 1, 30, 1000, 1 << 20 };
+	const struct vec_case *c = test->param_value;
+	struct vec *v = test->priv;
+	size_t n, done;
+	int s;
+
+	for (s = 0; s < ARRAY_SIZE(steps); s++) {
+		vec_build(v, c, ITER_SOURCE);
+		KUNIT_ASSERT_EQ(test, kofi_cursor_init(&v->cur, &v->msg,
+						       ITER_SOURCE, 16), 0);
+		for (done = 0; v->cur.left; done += n) {
+			n = vec_gather(test, steps[s], v->flat + done);
+			KUNIT_ASSERT_NE(test, n, 0);
+			kofi_cursor_used(&v->cur, n);
+		}
+		KUNIT_EXPECT_EQ(test, done, v->len);
+	}
+}
+
+/* Each page of vmalloc memory counts for a device. */
+static void vec_gather_vmalloc(struct kunit *test)
+{
+	u8 *mem = vmalloc(VEC_PAGES * PAGE_SIZE);
+	struct kvec from = { .iov_base = mem + 100, .iov_len = VEC_BYTES - 100 };
+	struct kvec kv[VEC_PAGES] = {};
+	struct iov_iter iter;
+	unsigned int n = 1;
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	iov_iter_kvec(&iter, ITER_SOURCE, &from, 1, from.iov_len);
+	KUNIT_EXPECT_EQ(test, kofi_gather_kvec(&iter, from.iov_len, kv, &n,
+					       VEC_PAGES, true),
+			(VEC_PAGES - 1) * PAGE_SIZE - 100);
+	KUNIT_EXPECT_EQ(test, n, 2);
+	n = 1;
+	KUNIT_EXPECT_EQ(test, kofi_gather_kvec(&iter, from.iov_len, kv, &n,
+					       VEC_PAGES, false), from.iov_len);
+	KUNIT_EXPECT_EQ(test, n, 2);
+	vfree(mem);
 }
 
 /* A packet with a linear part, page fragments and a fragment list */
@@ -465,6 +537,8 @@ static void vec_remote(struct kunit *test)
 static struct kunit_case vec_cases[] = {
 	KUNIT_CASE_PARAM(vec_read, vec_case_gen_params),
 	KUNIT_CASE_PARAM(vec_read_buffer, vec_case_gen_params),
+	KUNIT_CASE_PARAM(vec_gather_all, vec_case_gen_params),
+	KUNIT_CASE(vec_gather_vmalloc),
 	KUNIT_CASE_PARAM(vec_write, vec_case_gen_params),
 	KUNIT_CASE_PARAM(vec_write_buffer, vec_case_gen_params),
 	KUNIT_CASE(vec_write_nothing),
