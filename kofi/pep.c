@@ -5,6 +5,10 @@
  * The base keeps a copy of the fi_info that the endpoint was opened with, from which
  * the infos of requests are made, and the event queue of the requests.
  */
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
 #include <linux/kofi/debug.h>
 
 #include "internal.h"
@@ -57,23 +61,71 @@ free_info:
 }
 EXPORT_SYMBOL_GPL(kofi_pep_init);
 
+/* Event with a copy of the private data: the event may outlive the request. */
+struct kofi_pep_event {
+	struct kofi_event	ev;
+	u8			data[];
+};
+
+static void kofi_pep_event_release(struct kofi_event *ev)
+{
+	kfree(container_of(ev, struct kofi_pep_event, ev));
+}
+
 /**
- * kofi_pep_request - prepare the info of a connection request for the consumer
+ * kofi_pep_request - prepare the event of a connection request
  * @pep: the passive endpoint
- * @info: the info, with the addresses of both sides; or NULL
+ * @info: info for the endpoint that accepts the request, with the addresses of both
+ *	sides; or NULL. Belongs to the event, and is freed on failure. Its handle may be set
+ *	until the event is queued
+ * @data: private data of the request, copied; may be NULL if @len is 0
+ * @len: bytes at @data, at most %KOFI_CM_DATA_MAX
+ *
+ * The provider queues the event by kofi_eq_queue() if the queue of @pep has room
+ * (kofi_eq_room()), and otherwise frees it.
  *
  * Context: process, may sleep.
- * Return: @info; NULL for NULL, or without memory, with @info freed.
+ * Return: the event, for kofi_eq_queue() or kofi_pep_request_free(); NULL without @info or
+ * memory, or, after a warning, for too large a @len.
  */
-struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
-				 struct fi_info *info)
+struct kofi_event *kofi_pep_request(struct kofi_pep *pep,
+				    struct fi_info *info, const void *data,
+				    size_t len)
 {
-	if (!info || !pep->text || !kofi_info_print(info))
-		return info;
-	fi_freeinfo(info);
-	return NULL;
+	struct kofi_pep_event *ev = NULL;
+
+	if (info && !WARN_ON_ONCE(len > KOFI_CM_DATA_MAX))
+		ev = kzalloc(struct_size(ev, data, len), GFP_KERNEL);
+	if (!ev || (pep->text && kofi_info_print(info))) {
+		fi_freeinfo(info);
+		kfree(ev);
+		return NULL;
+	}
+	ev->ev.fid = &pep->pep.fid;
+	ev->ev.context = pep->pep.fid.context;
+	ev->ev.event = FI_CONNREQ;
+	ev->ev.info = info;
+	ev->ev.data = ev->data;
+	ev->ev.data_len = len;
+	ev->ev.release = kofi_pep_event_release;
+	if (len)
+		memcpy(ev->data, data, len);
+	return &ev->ev;
 }
 EXPORT_SYMBOL_GPL(kofi_pep_request);
+
+/**
+ * kofi_pep_request_free - free an event of kofi_pep_request() that was not queued
+ * @ev: the event
+ *
+ * Context: process.
+ */
+void kofi_pep_request_free(struct kofi_event *ev)
+{
+	fi_freeinfo(ev->info);
+	ev->release(ev);
+}
+EXPORT_SYMBOL_GPL(kofi_pep_request_free);
 
 /**
  * kofi_pep_exit - undo kofi_pep_init()

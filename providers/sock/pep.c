@@ -24,22 +24,12 @@ struct ksk_pep {
 	struct ksk_listener	listener;
 };
 
-struct ksk_pep_event {
-	struct kofi_event	ev;
-	u8			data[KSK_CM_DATA_MAX];
-};
-
 static struct ksk_pep *ksk_pep(struct fi_fid *fid)
 {
 	return container_of(fid, struct ksk_pep, base.pep.fid);
 }
 
 /* ---------------------------------------------------- connection requests */
-
-static void ksk_pep_event_release(struct kofi_event *ev)
-{
-	kfree(container_of(ev, struct ksk_pep_event, ev));
-}
 
 /* Make the info that the consumer opens the endpoint with. */
 static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
@@ -100,44 +90,25 @@ static struct ksk_pep *ksk_req_pep(struct ksk_req *req)
 static void *ksk_pep_prepare(struct ksk_req *req)
 {
 	struct ksk_pep *pep = ksk_req_pep(req);
-	struct ksk_pep_event *ev;
 
-	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
-	if (!ev)
-		return NULL;
-	ev->ev = (struct kofi_event) {
-		.fid = &pep->base.pep.fid,
-		.context = pep->base.pep.fid.context,
-		.event = FI_CONNREQ,
-		.info = kofi_pep_request(&pep->base, ksk_pep_info(pep, req)),
-		.data = ev->data,
-		.data_len = ksk_cm_data_len(&req->cm),
-		.release = ksk_pep_event_release,
-	};
-	memcpy(ev->data, req->cm.buf + sizeof(req->cm.hdr), ev->ev.data_len);
-	if (ev->ev.info)
-		return ev;
-	kfree(ev);
-	return NULL;
+	return kofi_pep_request(&pep->base, ksk_pep_info(pep, req),
+				req->cm.buf + sizeof(req->cm.hdr),
+				ksk_cm_data_len(&req->cm));
 }
 
 static bool ksk_pep_deliver(struct ksk_req *req, void *prepared)
 {
 	struct ksk_pep *pep = ksk_req_pep(req);
-	struct ksk_pep_event *ev = prepared;
 
 	if (!kofi_eq_room(pep->base.eq))
 		return false;
-	kofi_eq_queue(pep->base.eq, &ev->ev);
+	kofi_eq_queue(pep->base.eq, prepared);
 	return true;
 }
 
 static void ksk_pep_discard(void *prepared)
 {
-	struct ksk_pep_event *ev = prepared;
-
-	fi_freeinfo(ev->ev.info);
-	kfree(ev);
+	kofi_pep_request_free(prepared);
 }
 
 static const struct ksk_listener_ops ksk_pep_listener_ops = {

@@ -110,12 +110,6 @@ struct vrb_req {
 	u8			initiator_depth;
 };
 
-/* Event with a copy of the private data; it may outlive the request. */
-struct vrb_req_event {
-	struct kofi_event	ev;
-	u8			data[KOFI_CM_DATA_MAX];
-};
-
 static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and ownership of requests */
 static LIST_HEAD(vrb_reqs);
 static LIST_HEAD(vrb_peps);		/* protected by vrb_mutex */
@@ -139,11 +133,6 @@ static void vrb_req_free(struct vrb_req *req)
 {
 	rdma_destroy_id(req->id);
 	kfree(req);
-}
-
-static void vrb_req_event_release(struct kofi_event *ev)
-{
-	kfree(container_of(ev, struct vrb_req_event, ev));
 }
 
 /*
@@ -171,7 +160,7 @@ static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 }
 
 static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
-			   struct vrb_req_event *ev)
+			   struct kofi_event *ev)
 {
 	int err = 0;
 
@@ -188,7 +177,7 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 		pep->requests++;
 		pep->delivered++;
 		list_add_tail(&req->node, &vrb_reqs);
-		kofi_eq_queue(pep->base.eq, &ev->ev);
+		kofi_eq_queue(pep->base.eq, ev);
 	}
 	mutex_unlock(&vrb_req_lock);
 	vrb_cm_step(&pep->base.obj, "request", err);
@@ -199,11 +188,11 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *conn)
 {
-	struct vrb_req_event *ev = NULL;
-	const void *data;
+	struct kofi_event *ev;
 	struct vrb_req *req;
+	const void *data;
 	size_t len;
-	int err = -ENOMEM;
+	int err;
 
 	if (!vrb_cm_unpack(conn->private_data, conn->private_data_len, &data,
 			   &len) || len > KOFI_CM_DATA_MAX) {
@@ -215,31 +204,23 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		return -EPROTO;
 	}
 	req = kzalloc(sizeof(*req), GFP_KERNEL);
-	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
-	if (!req || !ev)
-		goto free;
+	if (!req)
+		return -ENOMEM;
 	req->fid.fclass = FI_CLASS_CONNREQ;
 	req->pep = pep;
 	req->id = id;
 	req->responder_resources = conn->responder_resources;
 	req->initiator_depth = conn->initiator_depth;
 
-	ev->ev = (struct kofi_event) {
-		.fid = &pep->base.pep.fid,
-		.context = pep->base.pep.fid.context,
-		.event = FI_CONNREQ,
-		.data = ev->data,
-		.data_len = len,
-		.release = vrb_req_event_release,
-	};
-	if (len)
-		memcpy(ev->data, data, len);
-	ev->ev.info = kofi_pep_request(&pep->base,
-				       vrb_info_request(pep->base.info, id,
-							pep->base.fabric->name));
-	if (!ev->ev.info)
-		goto free;
-	ev->ev.info->handle = &req->fid;
+	ev = kofi_pep_request(&pep->base,
+			      vrb_info_request(pep->base.info, id,
+					       pep->base.fabric->name),
+			      data, len);
+	if (!ev) {
+		kfree(req);
+		return -ENOMEM;
+	}
+	ev->info->handle = &req->fid;
 
 	/* both before the request can be taken; the handler of @id is running here */
 	id->context = req;
@@ -247,9 +228,7 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 	err = vrb_req_deliver(pep, req, ev);
 	if (!err)
 		return 0;
-	fi_freeinfo(ev->ev.info);
-free:
-	kfree(ev);
+	kofi_pep_request_free(ev);
 	kfree(req);
 	return err;
 }

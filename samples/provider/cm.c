@@ -147,23 +147,23 @@ static u16 loop_new_port(struct net *net)
 	return loop_port;
 }
 
-static void loop_event_release(struct kofi_event *ev)
-{
-	kfree(container_of(ev, struct loop_event, ev));
-}
-
 static int loop_request(struct loop_ep *ep, struct loop_pep *pep,
 			const void *param, size_t len)
 {
 	struct fi_info *info = fi_dupinfo(pep->base.info);
-	struct loop_event *ev = kzalloc(sizeof(*ev), GFP_KERNEL);
 	struct loop_req *req = kzalloc(sizeof(*req), GFP_KERNEL);
+	struct kofi_event *ev;
 
-	if (!info || !ev || !req ||
+	if (!info || !req ||
 	    loop_addr_set(&info->src_addr, &info->src_addrlen, &pep->name) ||
 	    loop_addr_set(&info->dest_addr, &info->dest_addrlen, &ep->name)) {
 		fi_freeinfo(info);
-		kfree(ev);
+		kfree(req);
+		return -ENOMEM;
+	}
+	info->handle = &req->fid;
+	ev = kofi_pep_request(&pep->base, info, param, len);
+	if (!ev) {
 		kfree(req);
 		return -ENOMEM;
 	}
@@ -174,18 +174,7 @@ static int loop_request(struct loop_ep *ep, struct loop_pep *pep,
 	list_add_tail(&req->node, &pep->reqs);
 	pep->nr_reqs++;
 
-	info->handle = &req->fid;
-	memcpy(ev->data, param, len);
-	ev->ev = (struct kofi_event) {
-		.fid = &pep->base.pep.fid,
-		.context = pep->base.pep.fid.context,
-		.event = FI_CONNREQ,
-		.info = info,
-		.data = ev->data,
-		.data_len = len,
-		.release = loop_event_release,
-	};
-	kofi_eq_queue(pep->base.eq, &ev->ev);
+	kofi_eq_queue(pep->base.eq, ev);
 	return 0;
 }
 

@@ -81,11 +81,6 @@ struct loop_req {
 	struct loop_ep		*from;	/* NULL: closed */
 };
 
-struct loop_event {
-	struct kofi_event	ev;
-	u8			data[KOFI_CM_DATA_MAX];
-};
-
 /* main.c */
 extern struct mutex loop_mutex;
 extern struct workqueue_struct *loop_wq;

@@ -316,8 +316,10 @@ int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 		  const struct fi_info *info, const struct fi_ops *fid_ops,
 		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
 		  const struct kofi_obj_ops *obj_ops, void *context);
-struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
-				 struct fi_info *info);
+struct kofi_event *kofi_pep_request(struct kofi_pep *pep,
+				    struct fi_info *info, const void *data,
+				    size_t len);
+void kofi_pep_request_free(struct kofi_event *ev);
 void kofi_pep_exit(struct kofi_pep *pep);
 
 /* -------------------------------------------------------------- endpoints */
