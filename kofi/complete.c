@@ -696,24 +696,25 @@ static noinline void kofi_ep_recv_unknown(struct kofi_ep *ep,
 }
 
 /**
- * kofi_ep_recv_complete - complete a receive of an endpoint or a shared context
+ * kofi_ep_rx_complete - complete a receive of an endpoint or a shared context
  * @ep: endpoint or context that the receive was posted to
- * @from: endpoint that received the message
+ * @from: endpoint that received the message; @ep without a shared context, or without a
+ *	message
  * @wc: completion, copied. With FI_EADDRNOTAVAIL it is a success from the address in from,
  *	a struct sockaddr, of an endpoint with FI_SOURCE_ERR.
  * @op_flags: flags the operation was posted with
  *
  * Context: any. The consumer is not called from inside.
  */
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags)
+void kofi_ep_rx_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			 const struct kofi_wc *wc, u64 op_flags)
 {
 	if (unlikely(wc->err == FI_EADDRNOTAVAIL && wc->from))
 		kofi_ep_recv_unknown(ep, from, wc, op_flags);
 	else
 		kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
 }
-EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
+EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 
 /* Completion of a receive that got @len bytes of a message */
 static __always_inline struct kofi_wc
@@ -742,7 +743,7 @@ static noinline void kofi_ep_recv_done_counted(struct kofi_ep *ep,
 {
 	struct kofi_wc wc = kofi_rxmsg_wc(rxmsg, context, len);
 
-	kofi_ep_recv_complete(ep, rxmsg->ep, &wc, op_flags);
+	kofi_ep_rx_complete(ep, rxmsg->ep, &wc, op_flags);
 }
 
 /**
@@ -773,23 +774,6 @@ void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
 	kofi_cq_finish(cq, ep, rxmsg->ep, KOFI_RX, &wc, op_flags);
 	kofi_cq_unlock(cq, flags, bh);
 }
-
-/**
- * kofi_ep_rx_complete - complete a receive
- * @ep: the endpoint
- * @wc: completion, copied
- * @op_flags: flags the operation was posted with
- *
- * As kofi_ep_tx_complete().
- *
- * Context: any. The consumer is not called from inside.
- */
-void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags)
-{
-	kofi_ep_recv_complete(ep, ep, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 
 /* ---------------------------------------------------------------- reporting */
 
@@ -860,21 +844,22 @@ void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
 EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
 
 /**
- * kofi_ep_recv_report - kofi_ep_recv_complete() that may call the consumer
+ * kofi_ep_rx_report - kofi_ep_rx_complete() that may call the consumer
  * @ep: endpoint or context that the receive was posted to
- * @from: endpoint that received the message
+ * @from: endpoint that received the message; @ep without a shared context, or without a
+ *	message
  * @wc: as for kofi_ep_tx_report()
  * @op_flags: flags the operation was posted with
  *
  * Context: as kofi_ep_tx_report().
  */
-void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
-			 struct kofi_wc *wc, u64 op_flags)
+void kofi_ep_rx_report(struct kofi_ep *ep, struct kofi_ep *from,
+		       struct kofi_wc *wc, u64 op_flags)
 {
 	if (!kofi_cq_report(ep, from, KOFI_RX, wc, op_flags))
-		kofi_ep_recv_complete(ep, from, wc, op_flags);
+		kofi_ep_rx_complete(ep, from, wc, op_flags);
 }
-EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
+EXPORT_SYMBOL_GPL(kofi_ep_rx_report);
 
 /* ---------------------------------------------------------- remote accesses */
 
@@ -1008,6 +993,6 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	}
 	if (unlikely(wc->from))
 		report.err = FI_EADDRNOTAVAIL;
-	kofi_ep_rx_complete(ep, &report, FI_COMPLETION);
+	kofi_ep_rx_complete(ep, ep, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);

@@ -506,7 +506,7 @@ static void kofi_rxq_report(struct kofi_rxq *q, struct kofi_rxop *op,
 	if (!op->multi)
 		kofi_freelist_put(&q->free, &op->free);
 	/* the endpoint last: the consumer may act on the completion */
-	kofi_ep_recv_complete(q->ep, from, wc, flags);
+	kofi_ep_rx_complete(q->ep, from, wc, flags);
 }
 
 static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)

@@ -285,7 +285,7 @@ static int kofi_rxq_peek(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		}
 	}
 	/* under the lock, which keeps the message's endpoint */
-	kofi_ep_recv_complete(q->ep, from, &wc, flags);
+	kofi_ep_rx_complete(q->ep, from, &wc, flags);
 unlock:
 	kofi_rxq_unlock(q, irq, bh);
 	if (err)

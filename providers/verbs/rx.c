@@ -159,7 +159,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	vrb_rx_end(op);
 	/* with a shared receive context, @ep is not the owner of the queue */
-	kofi_ep_recv_report(q->base, &ep->base, &done, flags);
+	kofi_ep_rx_report(q->base, &ep->base, &done, flags);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -673,6 +673,6 @@ void vrb_rxq_flush(struct vrb_rxq *q)
 		vrb_wc_set(&wc, op->context, ECANCELED, IB_WC_WR_FLUSH_ERR,
 			   FI_RECV | FI_MSG, 0);
 		vrb_rx_end(op);
-		kofi_ep_rx_complete(q->base, &wc, flags);
+		kofi_ep_rx_complete(q->base, q->base, &wc, flags);
 	}
 }

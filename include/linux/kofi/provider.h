@@ -755,10 +755,8 @@ void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
 void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
 		     u64 op_flags);
-void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags);
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags);
+void kofi_ep_rx_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			 const struct kofi_wc *wc, u64 op_flags);
 void kofi_ep_blocked(struct kofi_ep *ep);
 void kofi_ep_unblock(struct kofi_ep *ep);
 
@@ -810,7 +808,7 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
  * with kofi_ep_tx_complete() and similar functions. A provider that
  * is called by its device in softirq context puts these calls between
  * kofi_cq_begin() and kofi_cq_end(), or for a single completion calls
- * kofi_ep_tx_report() or kofi_ep_recv_report(): if the queue calls back in that
+ * kofi_ep_tx_report() or kofi_ep_rx_report(): if the queue calls back in that
  * context, these call the consumer directly.
  */
 struct kofi_cq_ops {
@@ -831,8 +829,8 @@ void *kofi_cq_priv(struct kofi_cq *cq);
 bool kofi_cq_begin(struct kofi_cq *cq);
 void kofi_cq_end(struct kofi_cq *cq);
 void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags);
-void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
-			 struct kofi_wc *wc, u64 op_flags);
+void kofi_ep_rx_report(struct kofi_ep *ep, struct kofi_ep *from,
+		       struct kofi_wc *wc, u64 op_flags);
 void kofi_cq_claim(struct kofi_cq *cq);
 void kofi_cq_release(struct kofi_cq *cq);
 bool kofi_ep_tx_scarce(struct kofi_ep *ep);

@@ -178,7 +178,7 @@ static void cntr_count_test(struct kunit *test)
 		kep = &fake_of(ep)->base;
 		if (cntr_counts[i].rx) {
 			KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(kep));
-			kofi_ep_rx_complete(kep, &wc, 0);
+			kofi_ep_rx_complete(kep, kep, &wc, 0);
 		} else {
 			KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep, NULL));
 			kofi_ep_tx_complete(kep, &wc, KOFI_NO_COMPLETION);

@@ -498,9 +498,9 @@ static void dev_race_one(struct dev_racer *r)
 	bool report = r->sent % 8;
 
 	if (r->rx && report)
-		kofi_ep_recv_report(kep, kep, &wc, FI_COMPLETION);
+		kofi_ep_rx_report(kep, kep, &wc, FI_COMPLETION);
 	else if (r->rx)
-		kofi_ep_rx_complete(kep, &wc, FI_COMPLETION);
+		kofi_ep_rx_complete(kep, kep, &wc, FI_COMPLETION);
 	else if (report)
 		kofi_ep_tx_report(kep, &wc, FI_COMPLETION);
 	else

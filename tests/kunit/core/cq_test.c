@@ -91,7 +91,7 @@ static void cq_receive(struct kunit *test, struct kofi_ep *ep, void *context,
 	};
 
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(ep));
-	kofi_ep_rx_complete(ep, &wc, 0);
+	kofi_ep_rx_complete(ep, ep, &wc, 0);
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -481,7 +481,7 @@ static void cq_selective_test(struct kunit *test)
 
 		cq_open(test, NULL, NULL, FI_SELECTIVE_COMPLETION);
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(t->kep));
-		kofi_ep_rx_complete(t->kep, &wc, cq_selected[i].op_flags);
+		kofi_ep_rx_complete(t->kep, t->kep, &wc, cq_selected[i].op_flags);
 		KUNIT_EXPECT_EQ_MSG(test, cq_selected[i].reported ? 1L :
 				    -EAGAIN, fi_cq_read(t->cq, &entry, 1),
 				    "%s", cq_selected[i].name);
@@ -489,7 +489,7 @@ static void cq_selective_test(struct kunit *test)
 
 		cq_open(test, NULL, &done, FI_SELECTIVE_COMPLETION);
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(t->kep));
-		kofi_ep_rx_complete(t->kep, &wc, cq_selected[i].op_flags);
+		kofi_ep_rx_complete(t->kep, t->kep, &wc, cq_selected[i].op_flags);
 		KUNIT_EXPECT_EQ_MSG(test, cq_selected[i].reported,
 				    kofi_cq_poll(t->cq, 8), "%s",
 				    cq_selected[i].name);
@@ -522,7 +522,7 @@ static void cq_slot_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 	/* An entry that waits to be read has its slot still. */
 	for (i = 0; i < 16; i++)
-		kofi_ep_rx_complete(t->kep, &wc, 0);
+		kofi_ep_rx_complete(t->kep, t->kep, &wc, 0);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, 4L, fi_cq_read(t->cq, entry, 4));
 	for (i = 0; i < 2; i++)
@@ -628,7 +628,7 @@ static void cq_space_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(kep));
 		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(kep));
 		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(kep));
-		kofi_ep_rx_complete(kep, &wc, 0);
+		kofi_ep_rx_complete(kep, kep, &wc, 0);
 		KUNIT_EXPECT_FALSE(test, cq_where_wait(w, t->cq, false));
 		KUNIT_EXPECT_EQ(test, 1L, fi_cq_read(rx, &entry, 1));
 		KUNIT_EXPECT_TRUE(test, cq_where_wait(w, t->cq, true));
@@ -1155,7 +1155,7 @@ static int cq_complete_later(void *arg)
 	for (i = 0; i < t->later; i++) {
 		fake_starter_asleep();
 		kofi_ep_rx_reserve(t->kep);
-		kofi_ep_rx_complete(t->kep, &wc, 0);
+		kofi_ep_rx_complete(t->kep, t->kep, &wc, 0);
 	}
 	return 0;
 }
@@ -1167,7 +1167,7 @@ static int cq_fail_later(void *arg)
 
 	fake_starter_asleep();
 	kofi_ep_rx_reserve(t->kep);
-	kofi_ep_rx_complete(t->kep, &wc, 0);
+	kofi_ep_rx_complete(t->kep, t->kep, &wc, 0);
 	return 0;
 }
 
@@ -1281,7 +1281,7 @@ static int cq_crowd_complete(void *arg)
 		while (kofi_ep_rx_reserve(crowd->t->kep))
 			schedule_timeout_idle(1);
 		wc.op_context = (void *)i;
-		kofi_ep_rx_complete(crowd->t->kep, &wc, 0);
+		kofi_ep_rx_complete(crowd->t->kep, crowd->t->kep, &wc, 0);
 	}
 	return 0;
 }

@@ -127,7 +127,7 @@ static void defer_push(void *arg)
 		p->err = kofi_ep_rx_reserve(ep);
 		wc.op_context = &p->t->op[i].cqe;
 		if (!p->err)
-			kofi_ep_rx_complete(ep, &wc, 0);
+			kofi_ep_rx_complete(ep, ep, &wc, 0);
 	}
 }
 

@@ -56,7 +56,7 @@ static void fake_report(struct fake_ep *ep, int dir, struct fake_op *op,
 	if (dir == FAKE_TX)
 		kofi_ep_tx_complete(&ep->base, &wc, flags);
 	else
-		kofi_ep_rx_complete(&ep->base, &wc, flags);
+		kofi_ep_rx_complete(&ep->base, &ep->base, &wc, flags);
 }
 
 /* Complete the oldest operation; false if there is none. */

@@ -137,7 +137,7 @@ static void poll_complete(struct kofi_ep *ep, int err)
 	const struct kofi_wc wc = { .err = err, .flags = FI_MSG | FI_RECV };
 
 	if (!WARN_ON(kofi_ep_rx_reserve(ep)))
-		kofi_ep_rx_complete(ep, &wc, 0);
+		kofi_ep_rx_complete(ep, ep, &wc, 0);
 }
 
 /* ----------------------------------------------------------------- opening */
@@ -550,7 +550,7 @@ static void poll_direct_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_poll_add(t->poll, &cq->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_poll(t->poll, context, 2));
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(ep));
-	kofi_ep_rx_complete(ep, &wc, 0);
+	kofi_ep_rx_complete(ep, ep, &wc, 0);
 	KUNIT_EXPECT_EQ(test, 1, fi_poll(t->poll, context, 2));
 	KUNIT_EXPECT_STREQ(test, "direct", (char *)context[0]);
 	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(cq, 8));
