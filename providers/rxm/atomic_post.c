@@ -9,14 +9,6 @@
 
 #include "rxm.h"
 
-/* Parameters of a post that struct fi_msg lacks */
-struct rxm_atomic_args {
-	u64				call;
-	const struct fi_msg_atomic	*msg;
-	const struct fi_ioc		*compare;
-	size_t				compare_count;
-};
-
 /* --------------------------------------------------------------- questions */
 
 static int rxm_atomic_can(enum fi_datatype datatype, enum fi_op op, u64 call,
@@ -128,7 +120,7 @@ static int rxm_atomic_keep(struct rxm_op *op, const struct kvec *kv, size_t n,
  * Context: any.
  * Return: 0; -EINVAL; -EMSGSIZE.
  */
-int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args)
+int rxm_atomic_fill(struct rxm_op *op, const struct kofi_atomic_post *args)
 {
 	const struct fi_msg_atomic *m = args->msg;
 	size_t size = kofi_datatype_size(m->datatype);
@@ -171,9 +163,7 @@ int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args)
 /* ------------------------------------------------------------------- posts */
 
 static ssize_t rxm_atomic_post(struct fid_ep *fid,
-			       const struct rxm_atomic_args *args,
-			       const struct fi_ioc *resultv, size_t count,
-			       u64 flags)
+			       const struct kofi_atomic_post *args, u64 flags)
 {
 	const struct rxm_post post = {
 		.how = RXM_HOW_ATOMIC, .atomic = args,
@@ -193,7 +183,7 @@ static ssize_t rxm_atomic_post(struct fid_ep *fid,
 			   &len))
 		return -EOPNOTSUPP;
 	if (args->call) {
-		n = rxm_atomic_local(ep, resultv, count,
+		n = rxm_atomic_local(ep, args->result, args->result_count,
 				     kofi_datatype_size(args->msg->datatype),
 				     kv, &len);
 		if (n < 0)
@@ -204,53 +194,5 @@ static ssize_t rxm_atomic_post(struct fid_ep *fid,
 	return rxm_post(ep, &msg, &post, flags);
 }
 
-/* fi_atomicmsg() and its family */
-static ssize_t rxm_atomic_write(struct fid_ep *fid,
-				const struct fi_msg_atomic *msg, u64 flags)
-{
-	const struct rxm_atomic_args args = { .msg = msg };
-
-	if (flags & ~RXM_TX_FLAGS)
-		return -FI_EBADFLAGS;
-	return rxm_atomic_post(fid, &args, NULL, 0, flags);
-}
-
-/* fi_fetch_atomicmsg() and its family */
-static ssize_t rxm_atomic_readwrite(struct fid_ep *fid,
-				    const struct fi_msg_atomic *msg,
-				    struct fi_ioc *resultv, void **result_desc,
-				    size_t result_count, u64 flags)
-{
-	const struct rxm_atomic_args args = {
-		.call = FI_FETCH_ATOMIC, .msg = msg,
-	};
-
-	if (flags & ~RXM_FETCH_FLAGS)
-		return -FI_EBADFLAGS;
-	return rxm_atomic_post(fid, &args, resultv, result_count, flags);
-}
-
-/* fi_compare_atomicmsg() and its family */
-static ssize_t rxm_atomic_compwrite(struct fid_ep *fid,
-				    const struct fi_msg_atomic *msg,
-				    const struct fi_ioc *comparev,
-				    void **compare_desc, size_t compare_count,
-				    struct fi_ioc *resultv, void **result_desc,
-				    size_t result_count, u64 flags)
-{
-	const struct rxm_atomic_args args = {
-		.call = FI_COMPARE_ATOMIC, .msg = msg, .compare = comparev,
-		.compare_count = compare_count,
-	};
-
-	if (flags & ~RXM_FETCH_FLAGS)
-		return -FI_EBADFLAGS;
-	return rxm_atomic_post(fid, &args, resultv, result_count, flags);
-}
-
-const struct fi_ops_atomic rxm_atomic_ops = {
-	.size		= sizeof(struct fi_ops_atomic),
-	.writemsg	= rxm_atomic_write,
-	.readwritemsg	= rxm_atomic_readwrite,
-	.compwritemsg	= rxm_atomic_compwrite,
-};
+KOFI_DEFINE_ATOMIC_OPS(rxm_atomic_ops, rxm_atomic_post, RXM_TX_FLAGS,
+		       RXM_FETCH_FLAGS);

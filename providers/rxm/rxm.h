@@ -817,12 +817,11 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h);
 
 /* atomic_post.c */
-struct rxm_atomic_args;
 
 extern const struct fi_ops_atomic rxm_atomic_ops;
 int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
-int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args);
+int rxm_atomic_fill(struct rxm_op *op, const struct kofi_atomic_post *args);
 
 /* atomic.c */
 int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op);
@@ -868,7 +867,7 @@ struct rxm_post {
 	u64				tag;
 	const struct fi_rma_iov		*rma;
 	size_t				nr_rma;
-	const struct rxm_atomic_args	*atomic;
+	const struct kofi_atomic_post	*atomic;
 };
 
 extern const struct fi_ops_rma rxm_rma_ops;

@@ -50,18 +50,15 @@ static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t segs)
 	       IS_ALIGNED((uintptr_t)ioc->addr, sizeof(u64)) ? 0 : -EINVAL;
 }
 
-/*
- * Post the operation of any of the three calls. @local is the value to write
- * for VRB_STORE, otherwise the memory for the old value.
- */
 static ssize_t vrb_atomic_post(struct fid_ep *fid,
-			       const struct fi_msg_atomic *msg,
-			       const struct fi_ioc *local, size_t segs,
-			       const struct fi_ioc *compare,
-			       size_t compare_segs, u64 call, u64 flags)
+			       const struct kofi_atomic_post *args, u64 flags)
 {
+	const struct fi_msg_atomic *msg = args->msg;
+	/* the value to write, or the memory for the old value */
+	const struct fi_ioc *local = args->call ? args->result : msg->msg_iov;
+	size_t segs = args->call ? args->result_count : msg->iov_count;
 	const struct fi_rma_ioc *peer = msg->rma_iov;
-	int op = vrb_atomic_op(msg->datatype, msg->op, call);
+	int op = vrb_atomic_op(msg->datatype, msg->op, args->call);
 	struct vrb_ep *ep = vrb_ep(fid);
 	struct vrb_post post = { .op = op, .rma_count = 1 };
 	struct fi_rma_iov rma;
@@ -73,7 +70,7 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 
 	if (!kofi_ep_may(&ep->base, FI_ATOMIC) || op < 0)
 		return -EOPNOTSUPP;
-	if (!kofi_ep_may(&ep->base, call ? FI_READ : FI_WRITE))
+	if (!kofi_ep_may(&ep->base, args->call ? FI_READ : FI_WRITE))
 		return -ENOSYS;
 	if (vrb_atomic_segment(local, segs) || msg->rma_iov_count != 1 ||
 	    !peer || peer->count != 1)
@@ -87,9 +84,9 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 		post.operand = *(const u64 *)msg->msg_iov->addr;
 	}
 	if (msg->op == FI_CSWAP) {
-		if (vrb_atomic_segment(compare, compare_segs))
+		if (vrb_atomic_segment(args->compare, args->compare_count))
 			return -EINVAL;
-		post.compare = *(const u64 *)compare->addr;
+		post.compare = *(const u64 *)args->compare->addr;
 	}
 	kv = (struct kvec) { .iov_base = local->addr, .iov_len = sizeof(u64) };
 	rma = (struct fi_rma_iov) {
@@ -99,45 +96,5 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 	return vrb_tx_accept_any(ep, &m, &post, flags);
 }
 
-/* fi_atomicmsg() and its family */
-static ssize_t vrb_atomic_write(struct fid_ep *fid,
-				const struct fi_msg_atomic *msg, u64 flags)
-{
-	if (flags & ~VRB_TX_FLAGS)
-		return -FI_EBADFLAGS;
-	return vrb_atomic_post(fid, msg, msg->msg_iov, msg->iov_count, NULL, 0,
-			       0, flags);
-}
-
-/* fi_fetch_atomicmsg() and its family */
-static ssize_t vrb_atomic_readwrite(struct fid_ep *fid,
-				    const struct fi_msg_atomic *msg,
-				    struct fi_ioc *resultv, void **result_desc,
-				    size_t result_count, u64 flags)
-{
-	if (flags & ~VRB_FETCH_FLAGS)
-		return -FI_EBADFLAGS;
-	return vrb_atomic_post(fid, msg, resultv, result_count, NULL, 0,
-			       FI_FETCH_ATOMIC, flags);
-}
-
-/* fi_compare_atomicmsg() and its family */
-static ssize_t vrb_atomic_compwrite(struct fid_ep *fid,
-				    const struct fi_msg_atomic *msg,
-				    const struct fi_ioc *comparev,
-				    void **compare_desc, size_t compare_count,
-				    struct fi_ioc *resultv, void **result_desc,
-				    size_t result_count, u64 flags)
-{
-	if (flags & ~VRB_FETCH_FLAGS)
-		return -FI_EBADFLAGS;
-	return vrb_atomic_post(fid, msg, resultv, result_count, comparev,
-			       compare_count, FI_COMPARE_ATOMIC, flags);
-}
-
-const struct fi_ops_atomic vrb_atomic_ops = {
-	.size		= sizeof(struct fi_ops_atomic),
-	.writemsg	= vrb_atomic_write,
-	.readwritemsg	= vrb_atomic_readwrite,
-	.compwritemsg	= vrb_atomic_compwrite,
-};
+KOFI_DEFINE_ATOMIC_OPS(vrb_atomic_ops, vrb_atomic_post, VRB_TX_FLAGS,
+		       VRB_FETCH_FLAGS);

@@ -1059,6 +1059,88 @@ void kofi_mr_layer_end(struct kofi_mr *mr);
 int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
 		      kofi_remote_fill fill);
 
+/* ---------------------------------------------------------- posts of atomics */
+
+/**
+ * struct kofi_atomic_post - arguments of fi_atomicmsg() and its family
+ * @call: 0 for fi_atomicmsg(), FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC
+ * @msg: operation, operands, the peer's memory, context
+ * @compare: values to compare with, for FI_COMPARE_ATOMIC
+ * @compare_count: number of segments of @compare
+ * @result: memory for old values, unless @call is 0
+ * @result_count: number of segments of @result
+ */
+struct kofi_atomic_post {
+	u64				call;
+	const struct fi_msg_atomic	*msg;
+	const struct fi_ioc		*compare;
+	size_t				compare_count;
+	const struct fi_ioc		*result;
+	size_t				result_count;
+};
+
+/**
+ * KOFI_DEFINE_ATOMIC_OPS - define struct fi_ops_atomic with one function for all posts
+ * @name: name of the table
+ * @post: accepts an operation; has the arguments struct fid_ep \*ep,
+ *	const struct kofi_atomic_post \*post and u64 flags, and returns the result of the call
+ * @write_flags: flags of fi_atomicmsg(); others are refused with -FI_EBADFLAGS
+ * @fetch_flags: flags of fi_fetch_atomicmsg() and fi_compare_atomicmsg()
+ *
+ * The table is a global symbol. @post checks all other arguments: nothing of
+ * struct kofi_atomic_post has been checked, and it is valid during the call only.
+ * Descriptors are not passed, since no provider needs them.
+ */
+#define KOFI_DEFINE_ATOMIC_OPS(name, post, write_flags, fetch_flags)		\
+static ssize_t name##_post(struct fid_ep *ep, const struct kofi_atomic_post *args, \
+			   u64 flags)						\
+{										\
+	if (flags & ~(args->call ? (fetch_flags) : (write_flags)))		\
+		return -FI_EBADFLAGS;						\
+	return post(ep, args, flags);						\
+}										\
+										\
+static ssize_t name##_write(struct fid_ep *ep, const struct fi_msg_atomic *msg,	\
+			    u64 flags)						\
+{										\
+	const struct kofi_atomic_post args = { .msg = msg };			\
+										\
+	return name##_post(ep, &args, flags);					\
+}										\
+										\
+static ssize_t name##_fetch(struct fid_ep *ep, const struct fi_msg_atomic *msg,	\
+			    struct fi_ioc *result, void **result_desc,		\
+			    size_t result_count, u64 flags)			\
+{										\
+	const struct kofi_atomic_post args = {					\
+		.call = FI_FETCH_ATOMIC, .msg = msg,				\
+		.result = result, .result_count = result_count,			\
+	};									\
+										\
+	return name##_post(ep, &args, flags);					\
+}										\
+										\
+static ssize_t name##_compare(struct fid_ep *ep, const struct fi_msg_atomic *msg, \
+			      const struct fi_ioc *compare, void **compare_desc, \
+			      size_t compare_count, struct fi_ioc *result,	\
+			      void **result_desc, size_t result_count, u64 flags) \
+{										\
+	const struct kofi_atomic_post args = {					\
+		.call = FI_COMPARE_ATOMIC, .msg = msg,				\
+		.compare = compare, .compare_count = compare_count,		\
+		.result = result, .result_count = result_count,			\
+	};									\
+										\
+	return name##_post(ep, &args, flags);					\
+}										\
+										\
+const struct fi_ops_atomic name = {						\
+	.size		= sizeof(struct fi_ops_atomic),				\
+	.writemsg	= name##_write,						\
+	.readwritemsg	= name##_fetch,						\
+	.compwritemsg	= name##_compare,					\
+}
+
 /* ------------------------------------------------------ atomics in software */
 
 /**
