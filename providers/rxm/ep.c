@@ -337,6 +337,36 @@ static const struct fi_ops_cm rxm_ep_cm_ops = {
 	.getname	= rxm_ep_getname,
 };
 
+/* fi_setopt() */
+static int rxm_ep_setopt(fid_t fid, int level, int name, const void *val,
+			 size_t len)
+{
+	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
+	size_t most;
+
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+	case FI_OPT_RX_SIZE:
+		most = RXM_SIZE_MAX;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+		most = rxm_chunk_most(ep);
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+		most = RXM_INJECT;
+		break;
+	default:
+		return -FI_ENOPROTOOPT;
+	}
+	return kofi_ep_set_size(&ep->base, kofi_ep_size_opt(ep->base.info, name),
+				val, len, 1, most);
+}
+
+static const struct fi_ops_ep rxm_ep_opt_ops = {
+	.size		= sizeof(struct fi_ops_ep),
+	.setopt		= rxm_ep_setopt,
+};
+
 static const struct fi_ops_msg rxm_ep_msg_ops = {
 	.size		= sizeof(struct fi_ops_msg),
 	.sendmsg	= rxm_sendmsg,
@@ -356,6 +386,7 @@ static const struct kofi_obj_ops rxm_ep_obj_ops = {
 
 static const struct kofi_ep_ops rxm_ep_ops = {
 	.fid		= &rxm_ep_fid_ops,
+	.ep		= &rxm_ep_opt_ops,
 	.cm		= &rxm_ep_cm_ops,
 	.msg		= &rxm_ep_msg_ops,
 	.tagged		= &rxm_ep_tagged_ops,

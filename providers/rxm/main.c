@@ -120,7 +120,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 				  (msg->tx_attr->msg_order & RXM_ORDER_BELOW),
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= RXM_INJECT,
-		.size		= RXM_SIZE,
+		.size		= RXM_SIZE_MAX,
 		.iov_limit	= min_t(size_t, RXM_IOV_MAX,
 					msg->tx_attr->iov_limit - 1),
 		.rma_iov_limit	= min_t(size_t, RXM_RMA_IOV,
@@ -132,7 +132,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.msg_order	= RXM_ORDER |
 				  (msg->rx_attr->msg_order & RXM_ORDER_BELOW),
 		.comp_order	= FI_ORDER_NONE,
-		.size		= RXM_SIZE,
+		.size		= RXM_SIZE_MAX,
 		.iov_limit	= RXM_IOV_MAX,
 		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,
 	};
@@ -218,7 +218,9 @@ static struct fi_info *rxm_info_new(const struct fi_info *msg,
 	fi_freeinfo(info);
 	if (!granted)
 		return NULL;
-	/* segments need memory in each record: few unless requested */
+	/* records need memory, also for each of their segments: few unless requested */
+	granted->tx_attr->size = hints->tx_attr->size ?: RXM_SIZE;
+	granted->rx_attr->size = hints->rx_attr->size ?: RXM_SIZE;
 	granted->tx_attr->iov_limit = hints->tx_attr->iov_limit ?:
 		min_t(size_t, RXM_IOV_LIMIT, granted->tx_attr->iov_limit);
 	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:

@@ -104,7 +104,8 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 			       info->tx_attr->iov_limit);
 	if (err)
 		return err;
-	if (op->cur.len > info->ep_attr->max_msg_size)
+	/* atomic operations have their own limit */
+	if (op->cur.len > info->ep_attr->max_msg_size && how != RXM_HOW_ATOMIC)
 		return -EMSGSIZE;
 	WRITE_ONCE(op->conn, NULL);
 	op->gen++;

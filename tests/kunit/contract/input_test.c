@@ -46,6 +46,105 @@ static void input_getinfo(struct kunit *test)
 	fi_freeinfo(NULL);
 }
 
+/* An attribute that is a limit, in one of the structures of an fi_info */
+struct input_limit {
+	const char	*name;
+	size_t		attr;
+	size_t		member;
+};
+
+#define INPUT_LIMIT(attr, member) \
+	{ #attr "->" #member, offsetof(struct fi_info, attr), \
+	  offsetof(struct fi_##attr, member) }
+
+static const struct input_limit input_limits_table[] = {
+	INPUT_LIMIT(tx_attr, inject_size),
+	INPUT_LIMIT(tx_attr, size),
+	INPUT_LIMIT(tx_attr, iov_limit),
+	INPUT_LIMIT(tx_attr, rma_iov_limit),
+	INPUT_LIMIT(rx_attr, total_buffered_recv),
+	INPUT_LIMIT(rx_attr, size),
+	INPUT_LIMIT(rx_attr, iov_limit),
+	INPUT_LIMIT(ep_attr, max_msg_size),
+	INPUT_LIMIT(ep_attr, max_order_raw_size),
+	INPUT_LIMIT(ep_attr, max_order_war_size),
+	INPUT_LIMIT(ep_attr, max_order_waw_size),
+	INPUT_LIMIT(domain_attr, mr_key_size),
+	INPUT_LIMIT(domain_attr, cq_data_size),
+	INPUT_LIMIT(domain_attr, cq_cnt),
+	INPUT_LIMIT(domain_attr, ep_cnt),
+	INPUT_LIMIT(domain_attr, tx_ctx_cnt),
+	INPUT_LIMIT(domain_attr, rx_ctx_cnt),
+	INPUT_LIMIT(domain_attr, max_ep_tx_ctx),
+	INPUT_LIMIT(domain_attr, max_ep_rx_ctx),
+	INPUT_LIMIT(domain_attr, max_ep_stx_ctx),
+	INPUT_LIMIT(domain_attr, max_ep_srx_ctx),
+	INPUT_LIMIT(domain_attr, cntr_cnt),
+	INPUT_LIMIT(domain_attr, mr_iov_limit),
+	INPUT_LIMIT(domain_attr, max_err_data),
+	INPUT_LIMIT(domain_attr, mr_cnt),
+	INPUT_LIMIT(domain_attr, max_ep_auth_key),
+};
+
+static size_t *input_limit(const struct fi_info *info, const struct input_limit *l)
+{
+	return *(void **)((void *)info + l->attr) + l->member;
+}
+
+/* Hint a value. The answer grants at least as much, or there is none if it is @above. */
+static void input_hint(struct kunit *test, u64 caps, const struct input_limit *l,
+		       size_t hint, bool above)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL, *i;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = caps;
+	*input_limit(hints, l) = hint;
+	err = ct_getinfo(0, hints, &info);
+	KUNIT_EXPECT_TRUE_MSG(test, !err || (above && err == -ENODATA), "%s %zu: %d",
+			      l->name, hint, err);
+	for (i = info; i; i = i->next)
+		KUNIT_EXPECT_TRUE_MSG(test, *input_limit(i, l) >= hint,
+				      "%s: hint %zu, granted %zu", l->name, hint,
+				      *input_limit(i, l));
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* A hint above a limit is refused, and never granted in part. */
+static void input_limits(struct kunit *test)
+{
+	static const u64 caps[] = { FI_MSG, FI_MSG | FI_RMA, FI_TAGGED | FI_ATOMIC };
+	struct fi_info *hints, *info;
+	const struct input_limit *l;
+	size_t value;
+	int c, i;
+
+	for (c = 0; c < ARRAY_SIZE(caps); c++) {
+		hints = ct_hints();
+		KUNIT_ASSERT_NOT_NULL(test, hints);
+		hints->caps = caps[c];
+		if (ct_getinfo(0, hints, &info)) {
+			fi_freeinfo(hints);
+			continue;
+		}
+		for (i = 0; i < ARRAY_SIZE(input_limits_table); i++) {
+			l = &input_limits_table[i];
+			value = *input_limit(info, l);
+			input_hint(test, caps[c], l, value, false);
+			if (value == SIZE_MAX)
+				continue;
+			input_hint(test, caps[c], l, value + 1, true);
+			if (value <= SIZE_MAX / 2)
+				input_hint(test, caps[c], l, 2 * value, true);
+			input_hint(test, caps[c], l, SIZE_MAX - 1, true);
+		}
+		fi_freeinfo(info);
+		fi_freeinfo(hints);
+	}
+}
+
 static void input_open(struct kunit *test)
 {
 	const struct ct_opts opts = { .unconnected = true };
@@ -447,6 +546,7 @@ static void input_states(struct kunit *test)
 
 static struct kunit_case contract_input_cases[] = {
 	KUNIT_CASE(input_getinfo),
+	KUNIT_CASE(input_limits),
 	KUNIT_CASE(input_open),
 	KUNIT_CASE_PARAM(input_info_parts, input_part_gen_params),
 	KUNIT_CASE(input_stale),

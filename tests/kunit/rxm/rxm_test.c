@@ -326,6 +326,62 @@ static void rxt_inject_size(struct kunit *test)
 	t->info->tx_attr->inject_size = old;
 }
 
+static int rxt_setopt(struct fid_ep *ep, int name, size_t value)
+{
+	return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, name, &value, sizeof(value));
+}
+
+/* Sizes can be set up to their limits, until the endpoint is enabled. */
+static void rxt_options(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *e = &t->end[0];
+	const struct {
+		int	name;
+		size_t	most;
+		size_t	value;
+	} options[] = {
+		{ FI_OPT_TX_SIZE, 65536, 2 },
+		{ FI_OPT_RX_SIZE, 65536, 3 },
+		{ FI_OPT_MAX_MSG_SIZE, t->info->ep_attr->max_msg_size, 1000 },
+		{ FI_OPT_INJECT_MSG_SIZE, 128, 64 },
+	};
+	size_t i, value, len = sizeof(value);
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &ep, NULL), 0);
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		KUNIT_EXPECT_EQ(test, rxt_setopt(ep, options[i].name, 0), -EINVAL);
+		KUNIT_EXPECT_EQ(test, rxt_setopt(ep, options[i].name,
+						 options[i].most + 1), -EINVAL);
+		KUNIT_EXPECT_EQ(test, rxt_setopt(ep, options[i].name,
+						 options[i].most), 0);
+		KUNIT_EXPECT_EQ(test, rxt_setopt(ep, options[i].name,
+						 options[i].value), 0);
+		KUNIT_EXPECT_EQ(test, fi_getopt(&ep->fid, FI_OPT_ENDPOINT,
+						options[i].name, &value, &len), 0);
+		KUNIT_EXPECT_EQ(test, value, options[i].value);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_setopt(ep, FI_OPT_CM_DATA_SIZE, 1),
+			-FI_ENOPROTOOPT);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &e->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &e->tx->fid, FI_TRANSMIT), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &e->rx->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		KUNIT_EXPECT_EQ(test, rxt_setopt(ep, options[i].name,
+						 options[i].value), -FI_EOPBADSTATE);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_recv(ep, t->in, 8, NULL, FI_ADDR_UNSPEC,
+					      NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, t->in, 8, NULL, FI_ADDR_UNSPEC, NULL),
+			-EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_inject(ep, t->out, 65, e->peer[1]), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, t->out, 1001, NULL, e->peer[1], NULL),
+			-EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
 static fi_addr_t rxt_nobody(struct kunit *test, struct rxt_end *e)
 {
 	struct sockaddr_in addr = {
@@ -847,6 +903,7 @@ static struct kunit_case rxt_cases[] = {
 	KUNIT_CASE(rxt_mesh),
 	KUNIT_CASE(rxt_wildcard),
 	KUNIT_CASE(rxt_inject_size),
+	KUNIT_CASE(rxt_options),
 	KUNIT_CASE(rxt_refused),
 	KUNIT_CASE(rxt_restarted),
 	KUNIT_CASE(rxt_removed),
