@@ -121,15 +121,8 @@ static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
 	return true;
 }
 
-/**
- * kofi_ep_size_opt - find the value of an option in an endpoint's fi_info
- * @info: info of the endpoint
- * @optname: the option
- *
- * Context: any.
- * Return: pointer to the value; NULL for any other option.
- */
-size_t *kofi_ep_size_opt(struct fi_info *info, int optname)
+/* Find the value of an option in an endpoint's fi_info; NULL for any other option. */
+static size_t *kofi_ep_size_opt(struct fi_info *info, int optname)
 {
 	switch (optname) {
 	case FI_OPT_TX_SIZE:
@@ -144,7 +137,6 @@ size_t *kofi_ep_size_opt(struct fi_info *info, int optname)
 		return NULL;
 	}
 }
-EXPORT_SYMBOL_GPL(kofi_ep_size_opt);
 
 /**
  * kofi_ep_set_size - set an option that is a size, before the endpoint is enabled
@@ -179,6 +171,41 @@ int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_set_size);
+
+/**
+ * kofi_ep_set_limit - set a limit in the endpoint's fi_info, before the endpoint is enabled
+ * @ep: the endpoint
+ * @name: optname of the provider's setopt()
+ * @val: optval of the provider's setopt()
+ * @len: optlen of the provider's setopt()
+ * @most: largest value of each limit
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_ENOPROTOOPT if @name is no such limit; or as kofi_ep_set_size().
+ */
+int kofi_ep_set_limit(struct kofi_ep *ep, int name, const void *val, size_t len,
+		      const struct kofi_ep_limits *most)
+{
+	size_t limit;
+
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+	case FI_OPT_RX_SIZE:
+		limit = most->size;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+		limit = most->msg;
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+		limit = most->inject;
+		break;
+	default:
+		return -FI_ENOPROTOOPT;
+	}
+	return kofi_ep_set_size(ep, kofi_ep_size_opt(ep->info, name), val, len, 1,
+				limit);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_set_limit);
 
 /**
  * fi_setopt - set an option

@@ -342,24 +342,13 @@ static int rxm_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
-	size_t most;
+	const struct kofi_ep_limits limits = {
+		.size = RXM_SIZE_MAX,
+		.msg = rxm_chunk_most(ep),
+		.inject = RXM_INJECT,
+	};
 
-	switch (name) {
-	case FI_OPT_TX_SIZE:
-	case FI_OPT_RX_SIZE:
-		most = RXM_SIZE_MAX;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-		most = rxm_chunk_most(ep);
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-		most = RXM_INJECT;
-		break;
-	default:
-		return -FI_ENOPROTOOPT;
-	}
-	return kofi_ep_set_size(&ep->base, kofi_ep_size_opt(ep->base.info, name),
-				val, len, 1, most);
+	return kofi_ep_set_limit(&ep->base, name, val, len, &limits);
 }
 
 static const struct fi_ops_ep rxm_ep_opt_ops = {

@@ -197,37 +197,23 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
-	size_t in, limit, *opt = kofi_ep_size_opt(ep->base.info, name);
+	const struct fi_ep_attr *attr = ep->base.info->ep_attr;
+	const struct kofi_ep_limits limits = {
+		.size = KSK_TX_RX_MAX,
+		/* a datagram is limited by the device, and its limit cannot grow */
+		.msg = attr->type == FI_EP_DGRAM ? attr->max_msg_size : KSK_MSG_MAX,
+		.inject = KSK_INJECT_MAX,
+	};
+	size_t in;
 	int err;
 
-	switch (name) {
-	case KOFI_OPT_TLS:
-		if (!ep->conn)
-			return -FI_ENOPROTOOPT;
-		return ksk_msg_set_tls(ep, val, len);
-	case FI_OPT_TX_SIZE:
-	case FI_OPT_RX_SIZE:
-		limit = KSK_TX_RX_MAX;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-		limit = KSK_MSG_MAX;
-		/* a datagram is limited by the device, and its limit cannot grow */
-		if (ep->base.info->ep_attr->type == FI_EP_DGRAM)
-			limit = ep->base.info->ep_attr->max_msg_size;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-		limit = KSK_INJECT_MAX;
-		break;
-	case FI_OPT_SEND_BUF_SIZE:
-	case FI_OPT_RECV_BUF_SIZE:
-		limit = INT_MAX / 2;
-		break;
-	default:
-		return -FI_ENOPROTOOPT;
-	}
-	err = kofi_ep_set_size(&ep->base, opt ?: &in, val, len, 1,
-			       limit);
-	if (err || opt)
+	if (name == KOFI_OPT_TLS)
+		return ep->conn ? ksk_msg_set_tls(ep, val, len) :
+				  -FI_ENOPROTOOPT;
+	if (name != FI_OPT_SEND_BUF_SIZE && name != FI_OPT_RECV_BUF_SIZE)
+		return kofi_ep_set_limit(&ep->base, name, val, len, &limits);
+	err = kofi_ep_set_size(&ep->base, &in, val, len, 1, INT_MAX / 2);
+	if (err)
 		return err;
 	if (name == FI_OPT_SEND_BUF_SIZE)
 		ep->tun.sndbuf = in;

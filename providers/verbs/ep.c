@@ -540,27 +540,15 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 	size_t most, *conn = vrb_tunables_conn(&ep->tun, name, &most);
+	const struct kofi_ep_limits limits = {
+		.size = ep->dom->max_wr,
+		.msg = ep->limits.max_msg,
+		.inject = VRB_INJECT_MAX,
+	};
 
 	if (conn)
 		return kofi_ep_set_size(&ep->base, conn, val, len, 0, most);
-
-	switch (name) {
-	case FI_OPT_TX_SIZE:
-	case FI_OPT_RX_SIZE:
-		most = ep->dom->max_wr;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-		most = ep->limits.max_msg;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-		most = VRB_INJECT_MAX;
-		break;
-	default:
-		return -FI_ENOPROTOOPT;
-	}
-	return kofi_ep_set_size(&ep->base,
-				kofi_ep_size_opt(ep->base.info, name), val, len,
-				1, most);
+	return kofi_ep_set_limit(&ep->base, name, val, len, &limits);
 }
 
 /* Memory of the provider, without the driver's */

@@ -213,7 +213,20 @@ struct workqueue_struct *kofi_wq_alloc(const char *name);
 
 /* ----------------------------------------------------- options of endpoints */
 
-size_t *kofi_ep_size_opt(struct fi_info *info, int optname);
+/**
+ * struct kofi_ep_limits - largest values of options that are limits
+ * @size: operations, of FI_OPT_TX_SIZE and FI_OPT_RX_SIZE
+ * @msg: bytes, of FI_OPT_MAX_MSG_SIZE
+ * @inject: bytes, of FI_OPT_INJECT_MSG_SIZE
+ */
+struct kofi_ep_limits {
+	size_t	size;
+	size_t	msg;
+	size_t	inject;
+};
+
+int kofi_ep_set_limit(struct kofi_ep *ep, int name, const void *val, size_t len,
+		      const struct kofi_ep_limits *most);
 int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 		     size_t len, size_t least, size_t most);
 int kofi_opt_get_size(size_t value, void *val, size_t *len);
