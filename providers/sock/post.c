@@ -138,6 +138,11 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	err = kofi_ep_tx_check(&ep->base, flags & KSK_TX_LEVELS);
 	if (err)
 		return err;
+	/* take no record here: its return would wake refused posts for nothing */
+	if (unlikely(READ_ONCE(ep->crowded)) &&
+	    ep->type->crowded(ep, msg->addr) &&
+	    kofi_ep_retry(&ep->base, ep->type->crowded(ep, msg->addr)))
+		return -EAGAIN;
 	err = kofi_ep_tx_get(&ep->base, msg->context, &ep->tx_free,
 			     &ep->tx_free_lock, &node);
 	if (err)

@@ -51,12 +51,15 @@ struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 {
 	struct ksk_peer *peer;
 
+	KUNIT_STATIC_STUB_REDIRECT(ksk_rdm_current, rdm, addr);
+
 	lockdep_assert_held(&rdm->lock);
 
 	/* under the lock, no connection in the table is freed */
 	peer = ksk_rdm_find(rdm, addr);
 	return peer && !READ_ONCE(peer->conn.dead) ? peer : NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_current);
 
 static void ksk_rdm_settle(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
@@ -554,6 +557,29 @@ static void ksk_rdm_send_deferred(struct fid_ep *fid)
 	rcu_read_unlock();
 }
 
+/* ksk_ep_type.crowded */
+static bool ksk_rdm_is_crowded(struct ksk_ep *ep, fi_addr_t fi_addr)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct ksk_peer *peer;
+	union kofi_ip addr;
+	bool crowded = false;
+
+	if (!kofi_peers_full(&rdm->peers)) {
+		WRITE_ONCE(ep->crowded, false);
+		return false;
+	}
+	rcu_read_lock();
+	/* a post to an address that the vector lacks gets its own error */
+	if (!kofi_av_get(ep->base.av, fi_addr, &addr)) {
+		peer = ksk_rdm_find(rdm, &addr);
+		crowded = !peer || !ksk_peer_connected(peer) ||
+			  READ_ONCE(peer->conn.dead);
+	}
+	rcu_read_unlock();
+	return crowded;
+}
+
 /* ksk_ep_type.refused */
 static void ksk_rdm_refused(struct ksk_ep *ep)
 {
@@ -561,6 +587,10 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 	unsigned long irq;
 	bool full;
 
+	/* posts that follow are refused before they take a record */
+	WRITE_ONCE(ep->crowded, true);
+	/* a post to a connected peer may have been refused, as it lacked this record */
+	kofi_ep_unblock(&ep->base);
 	/* a context that decreases the number needs the lock, too, and then finds the mark */
 	spin_lock_irqsave(&rdm->lock, irq);
 	full = kofi_ep_retry(&ep->base, kofi_peers_full(&rdm->peers));
@@ -820,6 +850,7 @@ static int ksk_rdm_setname(fid_t fid, void *addr, size_t len)
 
 static const struct ksk_ep_type ksk_rdm_type = {
 	.add		= ksk_rdm_add,
+	.crowded	= ksk_rdm_is_crowded,
 	.refused	= ksk_rdm_refused,
 	.abort		= ksk_rdm_abort,
 };

@@ -373,12 +373,15 @@ void ksk_conn_exit(struct ksk_conn *c);
  * @add: send an operation to a peer, or leave it to another context; any context.
  *	Returns 0, and the operation may have completed; or an error, and the caller
  *	owns the operation
- * @refused: a post is about to be refused because @add has returned -EAGAIN; NULL for a
- *	type with an @add that never returns -EAGAIN
+ * @crowded: test whether @add would return -EAGAIN for this peer; any context. Only called
+ *	if ksk_ep.crowded is set
+ * @refused: a post has put its record back, and is about to be refused because @add has
+ *	returned -EAGAIN; NULL for a type with an @add that never returns -EAGAIN
  * @abort: terminate outstanding operations with a positive error code; any context
  */
 struct ksk_ep_type {
 	int	(*add)(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op);
+	bool	(*crowded)(struct ksk_ep *ep, fi_addr_t dest);
 	void	(*refused)(struct ksk_ep *ep);
 	void	(*abort)(struct ksk_ep *ep, int err);
 };
@@ -390,6 +393,8 @@ struct ksk_ep_type {
  * @domain_node: entry of ksk_domain.eps; under ksk_dom_mutex
  * @tun: options
  * @reserves: counts as a user of the emergency reserves
+ * @crowded: a post has been refused because too many operations wait for connections;
+ *	perhaps fewer wait by now. Set and cleared without a lock
  * @src: address to bind to; family 0 for none
  * @conn: the only connection; NULL for a type that has many, or none
  * @direct: the only connection, if posts send on it; NULL for a connection with TLS, too
@@ -407,6 +412,7 @@ struct ksk_ep {
 	struct list_head	domain_node;
 	struct ksk_tunables	tun;
 	bool			reserves;
+	bool			crowded;
 	union kofi_ip		src;
 	struct ksk_conn		*conn;
 	struct ksk_conn		*direct;

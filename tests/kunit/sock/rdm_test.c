@@ -11,6 +11,8 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include <kunit/static_stub.h>
+
 #include "../param.h"
 #include "rdm.h"
 
@@ -611,6 +613,91 @@ static void rdm_deaf_test(struct kunit *test)
 	sock_release(sock);
 }
 
+/* A post that another post makes, between the two */
+static struct {
+	struct fid_ep	*ep;
+	const void	*buf;
+	fi_addr_t	peer;
+	ssize_t		ret;
+} rdm_between;
+
+static struct ksk_peer *rdm_post_between(struct ksk_rdm *rdm,
+					 const union kofi_ip *addr)
+{
+	rdm_between.ret = fi_send(rdm_between.ep, rdm_between.buf, 1, NULL,
+				  rdm_between.peer, NULL);
+	return NULL;
+}
+
+/*
+ * A post to a connected peer lacks the record of a post to a peer that does not answer. It
+ * is woken when the other post is refused, but posts to that peer do not wake each other.
+ */
+static void rdm_record_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct llist_node *taken[RDM_SIZE / 2 - 1];
+	struct sockaddr_in addr;
+	fi_addr_t peer[2], deaf;
+	struct socket *sock;
+	struct ksk_ep *ep;
+	int i;
+
+	rdm_pair(test, FI_MSG, peer);
+	rdm_recvs(test, b, 0, 1, 100);
+	rdm_sends(test, a, peer[0], 0, 1, 100);
+	rdm_received(test, b, 0, 1, 100);
+	rdm_sent(test, a, 1, 0);
+	sock = rdm_deaf(test, &addr);
+	deaf = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, deaf, 0, RDM_SIZE / 2, 100);
+	/* all records but one */
+	ep = ksk_ep(a->ep);
+	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+		taken[i] = kofi_freelist_get(&ep->tx_free, &ep->tx_free_lock);
+		KUNIT_ASSERT_NOT_NULL(test, taken[i]);
+	}
+	reinit_completion(&a->space);
+	rdm_between.ep = a->ep;
+	rdm_between.buf = t->out;
+	rdm_between.peer = peer[0];
+	rdm_between.ret = 0;
+	kunit_activate_static_stub(test, ksk_rdm_current, rdm_post_between);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf, NULL),
+			-EAGAIN);
+	KUNIT_EXPECT_EQ(test, rdm_between.ret, -EAGAIN);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&a->space,
+							  LIVE_JIFFIES), 0UL);
+	/* further posts are refused before they take a record and search the peer */
+	rdm_between.ret = 0;
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf,
+					      NULL), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, rdm_between.ret, 0);
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&a->space));
+	kunit_deactivate_static_stub(test, ksk_rdm_current);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf + 1, NULL),
+			-EINVAL);
+	rdm_recvs(test, b, 0, 1, 100);
+	rdm_sends(test, a, peer[0], 0, 1, 100);
+	rdm_received(test, b, 0, 1, 100);
+	rdm_sent(test, a, 1, 0);
+
+	for (i = 0; i < ARRAY_SIZE(taken); i++)
+		kofi_freelist_put(&ep->tx_free, taken[i]);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(a->av, &deaf, 1, 0), 0);
+	rdm_sent(test, a, RDM_SIZE / 2, ECANCELED);
+	sock_release(sock);
+	/* fewer wait: posts to peers without a connection are accepted */
+	sock = rdm_deaf(test, &addr);
+	deaf = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, deaf, 0, RDM_SIZE / 2, 100);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(a->av, &deaf, 1, 0), 0);
+	rdm_sent(test, a, RDM_SIZE / 2, ECANCELED);
+	sock_release(sock);
+}
+
 /* Numbers of the consumer's for its peers are a matter of address vectors. */
 static void rdm_user_id_test(struct kunit *test)
 {
@@ -1098,6 +1185,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_unreachable_test),
 	KUNIT_CASE(rdm_restart_test),
 	KUNIT_CASE(rdm_deaf_test),
+	KUNIT_CASE(rdm_record_test),
 	KUNIT_CASE(rdm_user_id_test),
 	KUNIT_CASE(rdm_foreign_test),
 	KUNIT_CASE(rdm_unknown_test),
