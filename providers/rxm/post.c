@@ -12,6 +12,9 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
+#include <kunit/static_stub.h>
+#include <kunit/visibility.h>
+
 #include "rxm.h"
 
 #define RXM_PKTS	64	/* outstanding segments in addition to one per transmit */
@@ -136,11 +139,14 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
  */
 bool rxm_op_wait(struct rxm_op *op)
 {
+	KUNIT_STATIC_STUB_REDIRECT(rxm_op_wait, op);
+
 	if (!kofi_peers_wait(&op->ep->peers))
 		return false;
 	op->phase = RXM_PHASE_WAITING;
 	return true;
 }
+EXPORT_SYMBOL_IF_KUNIT(rxm_op_wait);
 
 /**
  * rxm_ops_connected - set KOFI_PEER_CONNECTED, after which no transmit waits for a connection

@@ -974,6 +974,76 @@ static void rxt_deaf(struct kunit *test)
 	rxt_raw_close(test, r);
 }
 
+/* A post that another post makes, between the two */
+static struct {
+	struct rxt_end	*end;
+	u8		*buf;
+	ssize_t		ret;
+} rxt_between;
+
+/* Other operations have taken the last places to wait for a connection. */
+static bool rxt_no_place(struct rxm_op *op)
+{
+	struct rxt_end *a = rxt_between.end;
+
+	kofi_peers_add_waiting(&op->ep->peers, RXT_TX / 2);
+	rxt_between.ret = fi_send(a->ep, rxt_between.buf, 8, NULL, a->peer[1],
+				  NULL);
+	return false;
+}
+
+/*
+ * A post to a connected peer lacks the record of a post to a peer without a connection. It
+ * is woken when the other post is refused, but posts to that peer do not wake each other.
+ */
+static void rxt_record(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	unsigned long ticks = msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct llist_node *taken[RXT_TX - 1];
+	struct rxm_ep *ep;
+	fi_addr_t peer;
+	int i;
+
+	rxt_close_end(test, a);
+	t->space = rxt_space;
+	rxt_open_end(test, t, a);
+	rxt_introduce(test, t);
+	rxt_exchange(test, 8, false, false);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	/* all records but one */
+	ep = rxm_ep(a->ep);
+	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+		taken[i] = kofi_freelist_get(&ep->tx.free, &ep->tx.free_lock);
+		KUNIT_ASSERT_NOT_NULL(test, taken[i]);
+	}
+	reinit_completion(&rxt_woken);
+	rxt_between.end = a;
+	rxt_between.buf = t->out;
+	rxt_between.ret = 0;
+	kunit_activate_static_stub(test, rxm_op_wait, rxt_no_place);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, NULL),
+			-EAGAIN);
+	kunit_deactivate_static_stub(test, rxm_op_wait);
+	KUNIT_EXPECT_EQ(test, rxt_between.ret, -EAGAIN);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&rxt_woken, ticks),
+			0);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer,
+					      NULL), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&rxt_woken));
+	rxt_exchange(test, 8, false, false);
+
+	for (i = 0; i < ARRAY_SIZE(taken); i++)
+		kofi_freelist_put(&ep->tx.free, taken[i]);
+	kofi_peers_unwait(&ep->peers, RXT_TX / 2);
+	kofi_ep_unblock(&ep->base);
+	rxt_raw_close(test, r);
+}
+
 /* A peer that connects, and answers no more, keeps no post to others from waiting. */
 static void rxt_silent(struct kunit *test)
 {
@@ -1076,6 +1146,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE_SLOW(rxt_lost_same),
 	KUNIT_CASE_SLOW(rxt_lost_other),
 	KUNIT_CASE(rxt_deaf),
+	KUNIT_CASE(rxt_record),
 	KUNIT_CASE(rxt_silent),
 	KUNIT_CASE(rxt_answered),
 	{}
