@@ -68,12 +68,15 @@ static bool watch_until(struct ksk_conn *c, unsigned long bytes, bool fin)
 	return true;
 }
 
-/* Wait until TCP has sent a segment. The watch may own the socket for a moment. */
-static bool watch_sent(struct ksk_conn *c)
+/*
+ * Wait until so many segments are unacknowledged. The peer acknowledges the answer of the
+ * connection request late, and the watch may own the socket for a moment.
+ */
+static bool watch_unacked(struct ksk_conn *c, unsigned int segs)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(LIVE_TIMEOUT);
 
-	while (!READ_ONCE(tcp_sk(c->sock->sk)->packets_out)) {
+	while (READ_ONCE(tcp_sk(c->sock->sk)->packets_out) != segs) {
 		if (time_after(jiffies, end))
 			return false;
 		schedule_timeout_uninterruptible(1);
@@ -241,6 +244,7 @@ static void watch_slow_path(struct kunit *test)
 	struct watch_owner owner = { .sk = sock->sk };
 
 	c->ep->tun.silence_timeout = WATCH_LIMIT;
+	KUNIT_EXPECT_TRUE(test, watch_unacked(c, 0));
 	init_completion(&owner.owns);
 	init_completion(&owner.over);
 	INIT_WORK_ONSTACK(&owner.work, watch_own);
@@ -248,7 +252,7 @@ static void watch_slow_path(struct kunit *test)
 	wait_for_completion(&owner.owns);
 	KUNIT_EXPECT_EQ(test, fi_send(l->end[1].ep, l->out, 8, NULL, 0, NULL),
 			0);
-	KUNIT_EXPECT_TRUE(test, watch_sent(c));
+	KUNIT_EXPECT_TRUE(test, watch_unacked(c, 1));
 	watch_silent(c, 2 * WATCH_LIMIT);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(c->dead), 0);
 	watch_silent(c, 1);
