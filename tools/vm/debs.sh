@@ -73,22 +73,25 @@ unloaded() {	# the files of the modules are gone
 	rmmod kofi
 }
 
-refused() {	# VERDICT: rules of this machine do so, and kofi check asks about them
+stopped() {	# ERROR VERDICT...: kofi check states the error, and asks about a rule
+	error=$1
+	shift
 	nft add table inet checked
 	nft add chain inet checked input '{ type filter hook input priority 0; }'
-	nft "add rule inet checked input iif lo meta l4proto tcp $1"
+	# requests for connections; a verdict may send a segment, too
+	nft "add rule inet checked input iif lo tcp flags & (syn | ack) == syn $*"
 	kofi check -p sock -d lo >/root/said && return 1
 	nft delete table inet checked
 	cat /root/said
-	grep "msg *127.0.0.1: FAILED: .*; does a firewall rule or a policy route forbid it?" \
+	grep "msg *127.0.0.1: FAILED: .*: $error; does a firewall rule or a policy route forbid it?" \
 		/root/said
 }
 
 firewall() {
 	kofi check -p sock -d lo
-	refused drop
-	refused reject
-	refused "reject with tcp reset"
+	stopped "Connection timed out" drop
+	stopped "Connection refused" reject
+	stopped "Connection refused" reject with tcp reset
 	kofi check -p sock -d lo
 	rmmod kofi_perf
 }

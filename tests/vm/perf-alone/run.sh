@@ -269,11 +269,11 @@ forbidden() {	# a rule in front of the table of the machine's own addresses
 	[ $rc = 0 ] && checks 0 "messages and writes verified" -p sock
 }
 step "check forbidden" forbidden
-dropped() {	# a filter drops what the machine sends to itself
+dropped() {	# a filter drops all of TCP that the machine sends to itself
 	tc qdisc add dev lo clsact &&
-		tc filter add dev lo egress protocol ip u32 match ip dst 127.0.0.1 action drop ||
+		tc filter add dev lo egress protocol ip u32 match ip protocol 6 0xff action drop ||
 		return
-	checks 1 "sock *lo *msg *127.0.0.1: FAILED: msg msg: .*; does a firewall rule" -p sock
+	checks 1 "sock *lo *msg *127.0.0.1: FAILED: msg msg: .*timed out; does a firewall rule" -p sock
 	rc=$?
 	tc qdisc del dev lo clsact
 	[ $rc = 0 ] && checks 0 "messages and writes verified" -p sock
