@@ -264,6 +264,28 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 EXPORT_SYMBOL_GPL(fi_setopt);
 
 /**
+ * kofi_opt_get - return a value from fi_getopt()
+ * @from: the value
+ * @size: bytes at @from
+ * @val: optval of the provider's getopt()
+ * @len: optlen of the provider's getopt(); receives @size
+ *
+ * Context: any.
+ * Return: 0; -FI_ETOOSMALL, and nothing has been copied.
+ */
+int kofi_opt_get(const void *from, size_t size, void *val, size_t *len)
+{
+	const size_t room = *len;
+
+	*len = size;
+	if (room < size)
+		return -FI_ETOOSMALL;
+	memcpy(val, from, size);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_opt_get);
+
+/**
  * kofi_opt_get_size - return a size from fi_getopt()
  * @value: the size
  * @val: optval of the provider's getopt()
@@ -274,13 +296,7 @@ EXPORT_SYMBOL_GPL(fi_setopt);
  */
 int kofi_opt_get_size(size_t value, void *val, size_t *len)
 {
-	const size_t room = *len;
-
-	*len = sizeof(value);
-	if (room < sizeof(value))
-		return -FI_ETOOSMALL;
-	memcpy(val, &value, sizeof(value));
-	return 0;
+	return kofi_opt_get(&value, sizeof(value), val, len);
 }
 EXPORT_SYMBOL_GPL(kofi_opt_get_size);
 

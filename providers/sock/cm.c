@@ -82,7 +82,7 @@ int ksk_cm_read(struct sock *sk, struct ksk_cm *cm)
 	return -EAGAIN;
 }
 
-/* The same with TLS */
+/* Read the bytes of a CM message from a stream with TLS. As ksk_cm_read(). */
 int ksk_cm_read_tls(struct ksk_tls *t, struct socket *sock, struct ksk_cm *cm)
 {
 	read_descriptor_t desc = { .arg.data = cm };
@@ -158,8 +158,8 @@ static void ksk_cm_ask(struct ksk_conn *c)
 }
 
 /*
- * Have the handshake of TLS begin. The retry timer repeats it if there are too many of
- * them; callbacks are not needed then.
+ * Request the handshake of TLS. The retry timer requests it again if too many handshakes
+ * run; callbacks are not needed then.
  */
 static void ksk_cm_secure(struct ksk_conn *c)
 {

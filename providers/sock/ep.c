@@ -162,7 +162,7 @@ static int ksk_msg_get_tls(struct ksk_ep *ep, int name, void *val, size_t *len)
 
 	mutex_lock(&ep->conn->mutex);
 	if (name == KOFI_OPT_TLS)
-		err = ksk_tls_get(&ep->tls, val, len);
+		err = kofi_opt_get(&ep->tls, sizeof(ep->tls), val, len);
 	else
 		err = ksk_tls_peer(ep->conn->tls, val, len);
 	mutex_unlock(&ep->conn->mutex);

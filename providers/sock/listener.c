@@ -5,10 +5,9 @@
  * Path of a request
  *
  * The listener's work item accepts connections and makes a struct ksk_req for each. The
- * request's own work item has the handshake of TLS done, if the listener requires it. It
- * reads the request, under a time limit, and hands it to the
- * listener's owner. The owner takes the socket over, or answers with a reject. Until then
- * the connection waits.
+ * request's own work item requests the handshake of TLS, if the listener requires it. It
+ * reads the request, under a time limit, and hands it to the listener's owner. The owner
+ * takes the socket over, or answers with a reject. Until then the connection waits.
  *
  * Ownership
  *
@@ -70,7 +69,7 @@ static void ksk_req_attach(struct ksk_req *req)
 	release_sock(sk);
 }
 
-/* The same with TLS, behind the handshake. kTLS keeps its callback for free space. */
+/* ksk_req_attach() behind the handshake of TLS. kTLS keeps its callback for free space. */
 static void ksk_req_attach_tls(struct ksk_req *req)
 {
 	struct sock *sk = req->sock->sk;
@@ -103,7 +102,7 @@ static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* The same of the request's socket, which has them already while a handshake runs */
+/* Restore the callbacks of the request's socket, which has them while a handshake runs. */
 static void ksk_req_restore(struct ksk_req *req)
 {
 	struct sock *sk = req->sock->sk;
@@ -220,8 +219,8 @@ static void ksk_req_wake(void *arg)
 }
 
 /*
- * Have the handshake of TLS done. Returns 0 after it, -EAGAIN while it runs or before it
- * begins, and -EACCES.
+ * Request the handshake of TLS, or get its result. Returns 0 for an authorised peer, -EAGAIN
+ * while the handshake runs or before it begins, and -EACCES.
  */
 static int ksk_req_secure(struct ksk_req *req)
 {

@@ -233,7 +233,8 @@ static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 
 	if (name == KOFI_OPT_TLS) {
 		mutex_lock(&pep->base.lock);
-		err = ksk_tls_get(&pep->listener.tls, val, len);
+		err = kofi_opt_get(&pep->listener.tls,
+				   sizeof(pep->listener.tls), val, len);
 		mutex_unlock(&pep->base.lock);
 		return err;
 	}

@@ -685,8 +685,9 @@ static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 }
 
 /*
- * The same for kTLS, in process context. A record is a packet that is on no queue. kTLS of
- * 6.12 loses the rest of a record, unless the actor that takes a part stops the reader.
+ * ksk_rx_actor() for kTLS, in process context. A record is a packet that is on no queue.
+ * kTLS of 6.12 loses the rest of a record, unless the actor that takes a part stops the
+ * reader.
  */
 static int ksk_rx_actor_tls(read_descriptor_t *desc, struct sk_buff *skb,
 			    unsigned int offset, size_t len)

@@ -233,7 +233,7 @@ int ksk_tls_read(struct ksk_tls *t, struct socket *sock, read_descriptor_t *desc
 		desc->count = 1;
 		lock_sock(sk);
 		n = sock->ops->read_sock(sk, desc, actor);
-		/* kTLS waits for ever at urgent data, which anybody on the path can announce */
+		/* kTLS waits forever at urgent data, which anybody on the path can announce */
 		urgent = tcp_sk(sk)->urg_data;
 		ended = (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE;
 		release_sock(sk);

@@ -84,7 +84,6 @@ int ksk_tls_poll(struct irq_poll *iop, int weight);
 
 extern const struct ksk_tls_agent *ksk_tls_agent;
 
-int ksk_tls_get(const struct kofi_tls *opts, void *val, size_t *len);
 int ksk_tls_option(struct kofi_tls *to, const void *val, size_t len, bool passive);
 bool ksk_tls_supported(void);
 int ksk_tls_file(struct socket *sock);

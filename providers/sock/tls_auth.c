@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handshakes of TLS: net/handshake has the daemon tlshd do them. Keys are authorised here.
+ * Handshakes of TLS: the daemon tlshd does them, by net/handshake. This file authorises
+ * the keys.
  *
- * tlshd gets the socket before a byte of ours is sent, and installs kTLS on it. Meanwhile
- * the socket has its original callbacks. The result is the serial number of a key. The
- * daemon accepts every key that it finds; which one a connection may use is decided here,
- * by the option of the endpoint. Everything that is missing or unexpected refuses the peer.
+ * tlshd gets the socket before this side sends a byte, and installs kTLS on it. Until the
+ * handshake is over, the socket has its original callbacks. The result is the serial number
+ * of a key. The daemon accepts every key that it finds; the option of the endpoint decides
+ * here which key a connection may use. A missing or unexpected result refuses the peer.
  *
  * The kernel does not limit the time of a handshake. It refuses a handshake if too many wait
  * in the namespace. Time limits and repetitions are the owner's.
@@ -103,18 +104,6 @@ int ksk_tls_option(struct kofi_tls *to, const void *val, size_t len, bool passiv
 		return -EINVAL;
 	}
 	*to = opts;
-	return 0;
-}
-
-/* Return KOFI_OPT_TLS from fi_getopt(). */
-int ksk_tls_get(const struct kofi_tls *opts, void *val, size_t *len)
-{
-	size_t room = *len;
-
-	*len = sizeof(*opts);
-	if (room < sizeof(*opts))
-		return -FI_ETOOSMALL;
-	memcpy(val, opts, sizeof(*opts));
 	return 0;
 }
 
@@ -333,9 +322,9 @@ static const char *ksk_tls_name(const struct ksk_tls *t)
  * @t: TLS of the connection
  * @sock: the socket
  *
- * Context: process, may sleep.
- * If it has one, the agent has done with @t: the caller may hand @t to another owner.
+ * After a result, the agent does not access @t: the caller may hand @t to another owner.
  *
+ * Context: process, may sleep.
  * Return: 0 for an authorised peer; -EINPROGRESS; or the reason of the failure, a
  * negative error.
  */
@@ -404,13 +393,6 @@ void ksk_tls_free(struct ksk_tls *t)
 int ksk_tls_peer(const struct ksk_tls *t, void *val, size_t *len)
 {
 	const char *name = ksk_tls_name(t);
-	size_t room = *len;
 
-	if (!name)
-		return -ENOTCONN;
-	*len = strlen(name) + 1;
-	if (room < *len)
-		return -FI_ETOOSMALL;
-	memcpy(val, name, *len);
-	return 0;
+	return name ? kofi_opt_get(name, strlen(name) + 1, val, len) : -ENOTCONN;
 }

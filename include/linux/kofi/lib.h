@@ -229,6 +229,7 @@ int kofi_ep_set_limit(struct kofi_ep *ep, int name, const void *val, size_t len,
 		      const struct kofi_ep_limits *most);
 int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 		     size_t len, size_t least, size_t most);
+int kofi_opt_get(const void *from, size_t size, void *val, size_t *len);
 int kofi_opt_get_size(size_t value, void *val, size_t *len);
 int kofi_opt_set_size(size_t *value, const void *val, size_t len);
 
