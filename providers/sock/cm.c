@@ -358,6 +358,38 @@ int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 	return 0;
 }
 
+/* With TLS a post leaves its operation to the work item. */
+static int ksk_msg_add(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op)
+{
+	return ksk_tx_leave(ep->conn, op, false);
+}
+
+static const struct ksk_ep_type ksk_cm_tls_type = {
+	.add		= ksk_msg_add,
+};
+
+static void ksk_msg_wake(void *arg)
+{
+	ksk_conn_queue(arg);
+}
+
+/**
+ * ksk_msg_secure - give the connection of an endpoint TLS
+ * @ep: an endpoint that is not connected
+ * @t: TLS of the connection; the connection frees it
+ *
+ * Context: process; the connection's mutex held.
+ */
+void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t)
+{
+	t->wake = ksk_msg_wake;
+	t->arg = ep->conn;
+	ep->tls = t->opts;
+	ep->type = &ksk_cm_tls_type;
+	ep->direct = NULL;
+	ep->conn->tls = t;
+}
+
 /* Prepare TLS for a connection that is about to be made. */
 static int ksk_cm_tls(struct ksk_ep *ep)
 {

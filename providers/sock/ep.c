@@ -470,38 +470,6 @@ static void ksk_msg_send_deferred(struct fid_ep *fid)
 		ksk_tx_send_deferred(c);
 }
 
-/* With TLS a post leaves its operation to the work item. */
-static int ksk_msg_add(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op)
-{
-	return ksk_tx_leave(ep->conn, op, false);
-}
-
-static const struct ksk_ep_type ksk_msg_tls_type = {
-	.add		= ksk_msg_add,
-};
-
-static void ksk_msg_wake(void *arg)
-{
-	ksk_conn_queue(arg);
-}
-
-/**
- * ksk_msg_secure - give the connection of an endpoint TLS
- * @ep: an endpoint that is not connected
- * @t: TLS of the connection; the connection frees it
- *
- * Context: process; the connection's mutex held.
- */
-void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t)
-{
-	t->wake = ksk_msg_wake;
-	t->arg = ep->conn;
-	ep->tls = t->opts;
-	ep->type = &ksk_msg_tls_type;
-	ep->direct = NULL;
-	ep->conn->tls = t;
-}
-
 static const struct kofi_ep_ops ksk_msg_ops = {
 	.fid		= &ksk_msg_fid_ops,
 	.ep		= &ksk_ep_opt_ops,

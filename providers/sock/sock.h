@@ -200,6 +200,7 @@ int ksk_cm_read_tls(struct ksk_tls *t, struct socket *sock, struct ksk_cm *cm);
 int ksk_cm_send(struct socket *sock, struct ksk_cm *cm, bool tls);
 int ksk_cm_name(struct socket *sock, const union kofi_ip *src, void *addr,
 		size_t *len);
+void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t);
 void ksk_cm_work(struct ksk_conn *c);
 int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 		 const union kofi_ip *src, u32 ext, const void *data,
@@ -484,7 +485,6 @@ void ksk_ep_unlist(struct ksk_ep *ep);
 void ksk_ep_abort(struct ksk_ep *ep, int err);
 int ksk_ep_control(struct fi_fid *fid, int command, void *arg);
 ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context);
-void ksk_msg_secure(struct ksk_ep *ep, struct ksk_tls *t);
 int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 
