@@ -51,6 +51,18 @@ def splats(lines, allow=None):
     return found
 
 
+def stale_code(lines):
+    """The kernel died of a breakpoint that its memory does not hold. The kernel
+    patches branches by breakpoints; QEMU 7.2 with two processors sometimes runs
+    one after it has been overwritten and all processors have been synchronised."""
+    for n, line in enumerate(lines):
+        at = STAMP.search(line)
+        if at and line.startswith("Oops: int3", at.end()):
+            code = re.search(r"Code: .*\b([0-9a-f]{2}) <", "\n".join(lines[n:n + 12]))
+            return bool(code) and code[1] != "cc"
+    return False
+
+
 class Report:
     """A TAP file that grows as results come in."""
 

@@ -49,7 +49,7 @@ import image
 import kernel as kernels
 import machine
 from base import BUILD, REPORT, TOP, Fail, Meter, lock, say, slow
-from report import splats
+from report import splats, stale_code
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
@@ -162,23 +162,28 @@ class Run:
     def __init__(self, parts, kernel, report, loud=False, echo=False,
                  cmdline="", name=None, soak=False):
         self.parts = [parts] if isinstance(parts, Scenario) else parts
-        self.at = -1                    # which of them is running
         self.kernel = kernel
         self.report = report
         self.loud = loud                # a demo: show what scripts say
         self.soak = soak                # as long as there is time for
         self.echo = echo                # show consoles
         self.extra = cmdline
-        self.boot = name or self.s.name
+        self.boot = name or self.parts[0].name
         self.name = f"{self.boot}@{kernel.flavour}"
         self.logs = REPORT / "logs" / self.name
+        self.lock = threading.RLock()
+        self.clear()
+
+    def clear(self):
+        """Before the machines start, also if they start again."""
+        self.at = -1                    # which of the parts is running
         self.machines = {}
         self.gone = []                  # machines that were switched on again
         self.watchers = []
-        self.lock = threading.RLock()
         self.asking = set()             # machines that are ready for the next
         self.exits = {}                 # (part, machine) -> failures it reported
         self.steps = self.failures = 0
+        self.held = []                  # results: (name, status, why)
         self.times = []                 # when each of them began
         self.lines = []                 # what is to be said of each
         self.counts = [[0, 0] for _ in self.parts]      # steps, failures
@@ -212,7 +217,7 @@ class Run:
             count = self.counts[max(self.at, 0)]
             count[0] += 1
             count[1] += status == "not"
-        self.report.add(self.full(name, step), status, why)
+            self.held.append((self.full(name, step), status, why))
         if self.loud and status != "not":
             text = step if status == "ok" else f"{step} (skipped: {why})"
             say(f"  ok    {name}: {text}")
@@ -387,6 +392,16 @@ class Run:
     def __call__(self):
         with lock(self.name, BUILD / "vm"):
             good = self.locked()
+            if not good and self.misled():
+                kept = self.logs.with_name(f"{self.name}.stale")
+                shutil.rmtree(kept, ignore_errors=True)
+                self.logs.rename(kept)
+                say(f"  {self.name}: QEMU ran code that memory does not hold; again"
+                    f" ({kept})")
+                self.clear()
+                good = self.locked()
+        for result in self.held:
+            self.report.add(*result)
         rest = self.parts[max(self.at, 0) + 1:]
         if rest:        # they did not get as far; new machines for the others
             others = Run(rest, self.kernel, self.report, self.loud, self.echo,
@@ -425,6 +440,12 @@ class Run:
                 self.judge(n, m)
             self.conclude()
         return self.failures == 0
+
+    def misled(self):
+        """QEMU has executed stale code in a machine, which proves nothing."""
+        return not self.kernel.uml and any(
+            stale_code(m.log.read_text(errors="replace").splitlines())
+            for m in self.machines.values() if m.log.exists())
 
     def conclude(self):
         """What is said of a scenario at its end."""
