@@ -31,7 +31,7 @@ verified() {	# OPERATION ADDRESS OPTION...: all sizes of fabtests
 	siw*write | siw*read) rows=40 ;;
 	esac
 	shift 2
-	transfer "$at" -o "$operation" -S all -I 64 -w 8 -v "$@" &&
+	transfer "$at" -o "$operation" -S all -I 16 -w 8 -v "$@" &&
 		[ "$(grep -c '"bytes":' /tmp/out)" -ge $rows ]
 }
 measured() {	# OPERATION ADDRESS OPTION...: some tens of milliseconds for each size
